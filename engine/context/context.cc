@@ -88,27 +88,27 @@ std::optional<Graph> Context::machine_graph() const {
 Result<Window> Context::win_create(const Output& tensor, std::string_view name,
                                    const WindowOptions& options) {
   if (is_forked_child()) return forked_child_error("win_create");
-  return core_->win_create(tensor, name, options);
+  return core_->windows().create(tensor, name, options, core_->shared_lane());
 }
 Result<Window> Context::window(std::string_view name) const {
   if (is_forked_child()) return forked_child_error("window");
-  return core_->window(name);
+  return core_->windows().find(name);
 }
 std::vector<std::string> Context::window_names() const {
   if (is_forked_child()) return {};
-  return core_->window_names();
+  return core_->windows().names();
 }
 Status Context::win_free(std::string_view name) {
   if (is_forked_child()) return forked_child_error("win_free");
-  return core_->win_free(name);
+  return core_->windows().free(name);
 }
 Status Context::win_free_all() {
   if (is_forked_child()) return forked_child_error("win_free_all");
-  return core_->win_free_all();
+  return core_->windows().free_all();
 }
 Status Context::win_fence() {
   if (is_forked_child()) return forked_child_error("win_fence");
-  return core_->win_fence();
+  return core_->windows().fence();
 }
 Context::Usage Context::usage() const {
   if (is_forked_child()) return {};

@@ -71,12 +71,10 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
                    .has_left = [this](Rank rank) { return peers_.has_left(rank); }}) {
   if (extra == Extra::none) return;
   mail_ = std::make_unique<Mail>(mail_options(config_, number_),
-                                 [this](Rank rank) { return endpoint_of(rank); });
-}
-
-Result<Endpoint*> Context::Core::endpoint_of(Rank rank) {
-  WEFT_ASSIGN(const PeerConnection* connection, peers_.connection(rank));
-  return connection->endpoint;
+                                 [this](Rank rank) -> Result<Endpoint*> {
+                                   WEFT_ASSIGN(const PeerConnection* peer, peers_.connection(rank));
+                                   return peer->endpoint;
+                                 });
 }
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
@@ -170,8 +168,6 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
                                 membership_,
                                 first_failure_,
                                 [this](const std::shared_ptr<Operation>& whole,
-                                       const Status& status) { return part_ended(whole, status); },
-                                [this](const std::shared_ptr<Operation>& whole,
                                        const Status& status) { whole_ended(whole, status); }};
   auto side = std::make_unique<SideLane>(around, addresses, lane, std::move(opened.interface),
                                          trace_.add_lane(fmt::format("lane {}", number)));
@@ -184,7 +180,7 @@ Context::Core::~Core() {
 }
 
 void Context::Core::wake() {
-  lane_.wake();
+  lane_.interface().wake();
   sides_.wake();
 }
 
@@ -207,7 +203,7 @@ void Context::Core::close() {
 
 bool Context::Core::has_failed() {
   failures_.follow_others();
-  return lane_.has_failed();
+  return !lane_.failure().ok();
 }
 
 Status Context::Core::admit(const std::shared_ptr<Operation>& operation) {
@@ -219,7 +215,7 @@ Status Context::Core::admit(const std::shared_ptr<Operation>& operation) {
 }
 
 Status Context::Core::why_not(const Asked& asked) const {
-  if (lane_.has_failed()) return lane_.failure();
+  if (!lane_.failure().ok()) return lane_.failure();
   return invalid(fmt::format("{}: the run that was started last is under way",
                              name(asked.request.collective)));
 }
@@ -307,53 +303,6 @@ Result<Prepared> Context::Core::prepare(const Request& request) {
       std::make_shared<PreparedCall>(shared_from_this(), request, repeats_.new_number()));
 }
 
-std::optional<Handle> Context::Core::started_of(const PreparedCall& call) {
-  const Lane::Hold hold(lane_);
-  if (call.last() == nullptr) return std::nullopt;
-  return Handle(call.last());
-}
-
-Result<std::shared_ptr<Operation>> Context::Core::begin(const Request& request,
-                                                        std::size_t piece_bytes, bool by_nccl) {
-  if (has_failed()) return lane_.failure();
-  std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
-  WEFT_RETURN_IF_ERROR(devices_.bind(request, *operation, {.by_nccl = by_nccl, .is_there = true}));
-  operation->bound_call.call.piece_bytes = piece_bytes;
-  WEFT_RETURN_IF_ERROR(admit(operation));
-  return operation;
-}
-
-// The usual operations are checked without the token, as many tensors are submitted at once.
-Status Context::Core::check(const Request& request) {
-  WEFT_RETURN_IF_ERROR(Binder::check_algorithm(request));
-  if (request.algorithm == AllreduceAlgorithm::nccl) {
-    const Lane::Hold hold(lane_);
-    WEFT_RETURN_IF_ERROR(nccl_.job_of(request).status());
-  }
-  if (request.collective == Collective::allreduce)
-    return Binder::check_allreduce_operands(request, config_.size);
-  if (request.collective == Collective::neighbor_allreduce ||
-      request.collective == Collective::pair_average ||
-      request.collective == Collective::group_average)
-    return check_same_count(name(request.collective), request.input, request.output);
-  if (request.collective == Collective::neighbor_allgather ||
-      request.collective == Collective::send)
-    return check_memory(name(request.collective), request.input, request.output);
-  BoundCall bound_call;
-  const Lane::Hold hold(lane_);
-  return binder_.bind(request, bound_call);
-}
-
-void Context::Core::hear_all() {
-  if (mail_->lines() == peers_.all().size()) return;
-  for (const auto& [rank, connection] : peers_.all()) mail_->hear(rank, *connection->endpoint);
-}
-
-Result<Window> Context::Core::win_create(const Output& tensor, std::string_view name,
-                                         const WindowOptions& options) {
-  return windows_.create(tensor, name, options, shared_lane());
-}
-
 void Context::Core::machines_read(const Status& policies) {
   if (!policies.ok()) return failures_.fail(policies);  // for whatever purpose they were read
   peers_.choose_rails();
@@ -417,15 +366,17 @@ Context::Usage Context::Core::usage() {
   usage.connected_peers = peers_.all().size();
   usage.endpoint_bytes = lane_.interface().endpoint_bytes();
   usage.plans_cached = plans_.size();
-  usage.operations = lane_.completed();
-  usage.allocations = lane_.allocations() + plans_.allocations();
-  usage.scratch_bytes = lane_.scratch_bytes();
+  const Lane::Usage home = lane_.usage();
+  usage.operations = home.completed;
+  usage.allocations = home.allocations + plans_.allocations();
+  usage.scratch_bytes = home.scratch_bytes;
   usage.network_bytes = peers_.network_bytes();
   for (const auto& side : sides_.all()) {
     const Lane::Hold hold_side(side->lane());
     usage.endpoint_bytes += side->lane().interface().endpoint_bytes();
-    usage.allocations += side->lane().allocations();
-    usage.scratch_bytes += side->lane().scratch_bytes();
+    const Lane::Usage own = side->lane().usage();
+    usage.allocations += own.allocations;
+    usage.scratch_bytes += own.scratch_bytes;
     usage.network_bytes += side->peers().network_bytes();
   }
   return usage;

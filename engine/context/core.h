@@ -64,8 +64,6 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   // Runs the operation, and leaves it to its handle after `patience_ns`.
   Result<std::optional<Handle>> run_for(const Asked& asked, std::int64_t patience_ns);
   Result<Prepared> prepare(const Request& request);
-  // The run that was started last.
-  std::optional<Handle> started_of(const PreparedCall& call);
 
   const Graph& graph() const { return edges_.graph(); }
   Status set_graph(const Graph& graph, bool weighted);
@@ -73,13 +71,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Status set_machine_graph(const Graph& graph, bool weighted);
   Result<Placement> placement();
 
-  Result<Window> win_create(const Output& tensor, std::string_view name,
-                            const WindowOptions& options);
-  Result<Window> window(std::string_view name) { return windows_.find(name); }
-  std::vector<std::string> window_names() { return windows_.names(); }
-  Status win_free(std::string_view name) { return windows_.free(name); }
-  Status win_free_all() { return windows_.free_all(); }
-  Status win_fence() { return windows_.fence(); }
+  [[nodiscard]] Windows& windows() { return windows_; }
 
   Result<Named> named(const NamedOptions& options);
 
@@ -88,35 +80,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   [[nodiscard]] std::string metric_labels() const;
   std::string explain();
 
-  // Of a core with mail. Operations by name (engine/named) use it.
-  [[nodiscard]] Trace& trace() { return trace_; }
+  // The lane that callers drive. The pointer keeps the core alive.
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
-  // token: reads and sends mail.
-  [[nodiscard]] Mail& mail() { return *mail_; }
-  // token: lets ranks that have connected lately write to this one.
-  void hear_all();
-  // token: begins an operation, which the caller does not wait for. What it reads is there already.
-  [[nodiscard]] Result<std::shared_ptr<Operation>> begin(const Request& request,
-                                                         std::size_t piece_bytes, bool by_nccl);
-  [[nodiscard]] Result<PeerConnection*> connection(Rank rank) {
-    return peers_.connection(rank);
-  }  // token
-  // Of operations on GPU memory.
-  [[nodiscard]] GpuOperandOptions gpu_options() const { return devices_.gpu_options(); }
-  // Whether the rank has closed its context, as its connection or the store shows. any thread
-  [[nodiscard]] bool has_left(Rank rank) {
-    return peers_.has_left(rank) || (membership_.epoch() != 0 && membership_.left(rank));
-  }
-  // token: ends the context with this error.
-  void fail(const Status& why) { failures_.fail(why); }
-  // For operands in GPU memory, whose place blocks take. any thread
-  [[nodiscard]] const std::shared_ptr<GpuBell>& bell() const { return bell_; }
-  // Whether the operation could begin with these operands.
-  [[nodiscard]] Status check(const Request& request);
 
  private:
+  class NamedHost;  // named.cc
   enum class Extra : std::uint8_t { none, mail };
-  [[nodiscard]] Result<Endpoint*> endpoint_of(Rank rank);
 
   Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,
        const LaneOptions& lane, OpenedInterfaces opened, std::size_t most_lanes, Extra extra);
@@ -151,9 +120,6 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   }
   void wake();
   Status connect(BoundCall&) override { return {}; }
-  bool part_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
-    return whole->end_part(status);
-  }
   void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
     lane_.complete(whole, status);
   }

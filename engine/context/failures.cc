@@ -27,7 +27,7 @@ void Failures::check_liveness() {
   lane_.force_progress();
   follow_others();
   rank_map_.events().tell_events();
-  if (listen() || lane_.has_failed() || check_gone()) return;
+  if (listen() || !lane_.failure().ok() || check_gone()) return;
   if (rails_ != nullptr) {
     if (const Status status = rails_->ask_again(); !status.ok()) return fail(status);
   }
@@ -102,7 +102,7 @@ bool Failures::check_left(LaneSlot& slot) {
   // them are in memory or in the queues of the network.
   for (int turn = 0; turn < kLastTurns && slot.is_running(); ++turn) lane_.advance_once(slot);
   // A rank that left because it failed has sent a failure notice.
-  if (listen() || lane_.has_failed()) return true;
+  if (listen() || !lane_.failure().ok()) return true;
   const Rank rank = slot.is_running() ? missing_and_gone(slot) : kNoRank;
   if (rank == kNoRank || ++slot.departures < kLooksAtDeparture) return false;
   fail(Status(
@@ -162,9 +162,12 @@ Status Failures::waited_too_long(LaneSlot& slot) {
 }
 
 void Failures::fail(const Status& status, bool touched_output) {
-  if (lane_.has_failed()) return;
+  if (!lane_.failure().ok()) return;
   Status failure = status;
-  if (touched_output || lane_.touches_output()) {
+  const bool touches = std::ranges::any_of(lane_.running(), [](const LaneSlot* slot) {
+    return slot->execution.touched_output() || slot->bound_call.call.stripes > 1;
+  });
+  if (touched_output || touches) {
     failure = Status(status.code(), fmt::format("{}; the output holds partial data", status.text()),
                      status.rank());
   }

@@ -43,7 +43,7 @@ class Failures {
   void fail(const Status& status, bool touched_output = false);
   // Fails the lane if another lane of the context has failed.
   void follow_others() {
-    if (first_.is_noted() && !lane_.has_failed()) follow();
+    if (first_.is_noted() && lane_.failure().ok()) follow();
   }
   // Looks at everything that could end the context.
   void check_liveness();

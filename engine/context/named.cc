@@ -6,76 +6,12 @@
 #include <vector>
 
 #include "engine/context/core.h"
+#include "engine/context/operands.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kMostCached = 65'536;
-
-// The context of a Named, which nobody else knows.
-class CoreHost final : public NamedHost {
- public:
-  explicit CoreHost(std::shared_ptr<Context::Core> core) : core_(std::move(core)) {}
-
-  [[nodiscard]] Rank rank() const override { return core_->config().rank; }
-  [[nodiscard]] int size() const override { return core_->config().size; }
-  [[nodiscard]] std::int64_t deadline_ms() const override { return core_->config().deadline_ms; }
-  [[nodiscard]] bool is_one_machine() const override {
-    return !core_->config().transports.networks();
-  }
-  [[nodiscard]] std::size_t piece_bytes() const override {
-    return core_->shared_lane()->interface().piece_bytes();
-  }
-  [[nodiscard]] std::string metric_labels() const override { return core_->metric_labels(); }
-  [[nodiscard]] const std::shared_ptr<GpuBell>& bell() override { return core_->bell(); }
-  [[nodiscard]] GpuOperandOptions gpu_options() const override { return core_->gpu_options(); }
-  [[nodiscard]] Trace& trace() override { return core_->trace(); }
-  [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }
-
-  Status check(const Request& request) override { return core_->check(request); }
-  Status leave() override { return core_->run(Request{.collective = Collective::barrier}); }
-  Status attend(ProgressHook& hook) override {
-    const std::shared_ptr<Lane> lane = core_->shared_lane();
-    const Lane::Hold hold(*lane);
-    WEFT_RETURN_IF_ERROR(lane->start_thread());
-    lane->attend(&hook);
-    lane->serve();
-    return {};
-  }
-  void close() override {
-    core_->close();
-    const std::shared_ptr<Lane> lane = core_->shared_lane();
-    const Lane::Hold hold(*lane);
-    lane->attend(nullptr);
-  }
-
-  Result<std::shared_ptr<Operation>> begin(const Request& request, std::size_t piece_bytes,
-                                           bool by_nccl) override {
-    return core_->begin(request, piece_bytes, by_nccl);
-  }
-  void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
-    scratch_.assign(1, static_cast<std::byte>(letter));
-    scratch_.insert(scratch_.end(), message.begin(), message.end());
-    if (Status status = core_->mail().send(to, scratch_); !status.ok()) core_->fail(status);
-  }
-  bool advance_mail(const Mail::Reader& read) override {
-    core_->hear_all();
-    const bool moved = core_->mail().advance(read);
-    if (!core_->mail().failure().ok()) core_->fail(core_->mail().failure());
-    return moved;
-  }
-  PeerConnection* shared_with(Rank rank) override {
-    const Result<PeerConnection*> connection = core_->connection(rank);
-    return connection.ok() && (*connection)->endpoint->properties().shares_memory ? *connection
-                                                                                  : nullptr;
-  }
-  bool has_left(Rank rank) override { return core_->has_left(rank); }
-  void fail(const Status& why) override { core_->fail(why); }
-
- private:
-  const std::shared_ptr<Context::Core> core_;
-  std::vector<std::byte> scratch_;
-};
 
 Status check(const NamedOptions& options) {
   if (options.cache_capacity <= kMostCached) {
@@ -88,6 +24,112 @@ Status check(const NamedOptions& options) {
 
 }  // namespace
 
+// The core of a Named, which nobody else knows, and which has mail.
+class Context::Core::NamedHost final : public weft::NamedHost {
+ public:
+  explicit NamedHost(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+  [[nodiscard]] Rank rank() const override { return core_->config_.rank; }
+  [[nodiscard]] int size() const override { return core_->config_.size; }
+  [[nodiscard]] std::int64_t deadline_ms() const override { return core_->config_.deadline_ms; }
+  [[nodiscard]] bool is_one_machine() const override {
+    return !core_->config_.transports.networks();
+  }
+  [[nodiscard]] std::size_t piece_bytes() const override {
+    return core_->lane_.interface().piece_bytes();
+  }
+  [[nodiscard]] std::string metric_labels() const override { return core_->metric_labels(); }
+  [[nodiscard]] const std::shared_ptr<GpuBell>& bell() override { return core_->bell_; }
+  [[nodiscard]] GpuOperandOptions gpu_options() const override {
+    return core_->devices_.gpu_options();
+  }
+  [[nodiscard]] Trace& trace() override { return core_->trace_; }
+  [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }
+
+  Status check(const Request& request) override;
+  Status leave() override { return core_->run(Request{.collective = Collective::barrier}); }
+  Status attend(ProgressHook& hook) override {
+    const Lane::Hold hold(core_->lane_);
+    WEFT_RETURN_IF_ERROR(core_->lane_.start_thread());
+    core_->lane_.attend(&hook);
+    core_->lane_.serve();
+    return {};
+  }
+  void close() override {
+    core_->close();
+    const Lane::Hold hold(core_->lane_);
+    core_->lane_.attend(nullptr);
+  }
+
+  Result<std::shared_ptr<Operation>> begin(const Request& request, std::size_t piece_bytes,
+                                           bool by_nccl) override;
+  void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
+    scratch_.assign(1, static_cast<std::byte>(letter));
+    scratch_.insert(scratch_.end(), message.begin(), message.end());
+    if (Status status = core_->mail_->send(to, scratch_); !status.ok()) fail(status);
+  }
+  bool advance_mail(const Mail::Reader& read) override;
+  PeerConnection* shared_with(Rank rank) override {
+    const Result<PeerConnection*> connection = core_->peers_.connection(rank);
+    return connection.ok() && (*connection)->endpoint->properties().shares_memory ? *connection
+                                                                                  : nullptr;
+  }
+  // As its connection or the store shows.
+  bool has_left(Rank rank) override {
+    const Membership& membership = core_->membership_;
+    return core_->peers_.has_left(rank) || (membership.epoch() != 0 && membership.left(rank));
+  }
+  void fail(const Status& why) override { core_->failures_.fail(why); }
+
+ private:
+  const std::shared_ptr<Core> core_;
+  std::vector<std::byte> scratch_;
+};
+
+// The usual operations are checked without the token, as many tensors are submitted at once.
+Status Context::Core::NamedHost::check(const Request& request) {
+  WEFT_RETURN_IF_ERROR(Binder::check_algorithm(request));
+  if (request.algorithm == AllreduceAlgorithm::nccl) {
+    const Lane::Hold hold(core_->lane_);
+    WEFT_RETURN_IF_ERROR(core_->nccl_.job_of(request).status());
+  }
+  if (request.collective == Collective::allreduce)
+    return Binder::check_allreduce_operands(request, size());
+  if (request.collective == Collective::neighbor_allreduce ||
+      request.collective == Collective::pair_average ||
+      request.collective == Collective::group_average)
+    return check_same_count(name(request.collective), request.input, request.output);
+  if (request.collective == Collective::neighbor_allgather ||
+      request.collective == Collective::send)
+    return check_memory(name(request.collective), request.input, request.output);
+  BoundCall bound_call;
+  const Lane::Hold hold(core_->lane_);
+  return core_->binder_.bind(request, bound_call);
+}
+
+Result<std::shared_ptr<Operation>> Context::Core::NamedHost::begin(const Request& request,
+                                                                   std::size_t piece_bytes,
+                                                                   bool by_nccl) {
+  if (core_->has_failed()) return core_->lane_.failure();
+  std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
+  WEFT_RETURN_IF_ERROR(
+      core_->devices_.bind(request, *operation, {.by_nccl = by_nccl, .is_there = true}));
+  operation->bound_call.call.piece_bytes = piece_bytes;
+  WEFT_RETURN_IF_ERROR(core_->admit(operation));
+  return operation;
+}
+
+// Ranks that have connected lately may write to this one, too.
+bool Context::Core::NamedHost::advance_mail(const Mail::Reader& read) {
+  Mail& mail = *core_->mail_;
+  const auto& peers = core_->peers_.all();
+  if (mail.lines() != peers.size())
+    for (const auto& [rank, connection] : peers) mail.hear(rank, *connection->endpoint);
+  const bool moved = mail.advance(read);
+  if (!mail.failure().ok()) fail(mail.failure());
+  return moved;
+}
+
 Result<Named> Context::Core::named(const NamedOptions& options) {
   WEFT_RETURN_IF_ERROR(weft::check(options));
   named::GraphOfCalls graph{edges_.graph(), edges_.is_weighted()};
@@ -96,7 +138,7 @@ Result<Named> Context::Core::named(const NamedOptions& options) {
     const Lane::Hold hold(lane_);
     core->machine_graph_ = machine_graph_;
   }
-  auto host = std::make_unique<CoreHost>(std::move(core));
+  auto host = std::make_unique<NamedHost>(std::move(core));
   NamedHost& beneath = *host;
   auto object = std::make_shared<NamedObject>(options, std::move(host), graph);
   WEFT_RETURN_IF_ERROR(beneath.attend(*object));

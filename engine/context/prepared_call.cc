@@ -26,7 +26,9 @@ Result<std::optional<Handle>> PreparedCall::run_for(std::int64_t patience_ns) {
 }
 
 std::optional<Handle> PreparedCall::started() {
-  return core_->started_of(*this);
+  const std::shared_ptr<Lane> lane = core_->shared_lane();
+  const Lane::Hold hold(*lane);
+  return last_ == nullptr ? std::nullopt : std::optional(Handle(last_));
 }
 
 }  // namespace weft

@@ -27,9 +27,7 @@ struct LaneSurroundings {
   RailSelection& rails;
   Membership& membership;
   FirstFailure& first_failure;
-  // Called when a part of an operation has ended, from the thread of the lane.
-  std::function<bool(const std::shared_ptr<Operation>& whole, const Status& status)> part_ended;
-  // Called when the last part has ended, from the thread of the lane that has ended it.
+  // Called when the last part of an operation has ended, from the thread of the lane that has ended it.
   std::function<void(const std::shared_ptr<Operation>& whole, const Status& status)> whole_ended;
 };
 
@@ -56,9 +54,6 @@ class SideLane : private LaneObserver {
     failures_.fail(status, touched_output);
   }
   Status connect(BoundCall& part) override;
-  bool part_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
-    return around_.part_ended(whole, status);
-  }
   void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
     around_.whole_ended(whole, status);
   }

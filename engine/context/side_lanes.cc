@@ -79,7 +79,7 @@ bool SideLanes::are_idle() const {
 
 void SideLanes::wake() {
   const std::lock_guard lock(mutex_);
-  for (const auto& each : lanes_) each->lane().wake();
+  for (const auto& each : lanes_) each->lane().interface().wake();
 }
 
 void SideLanes::close() {

@@ -21,7 +21,8 @@ Status Handle::wait() {
   if (operation_ == nullptr) return Status(Code::invalid_argument, "wait: the handle is empty");
   if (is_forked_child()) return forked_child_error("wait");
   if (operation_->done.load(std::memory_order_acquire)) return operation_->status;
-  if (const auto lane = operation_->lane.lock()) return lane->wait(*operation_);
+  const auto lane = operation_->lane.lock();
+  if (lane != nullptr && lane->wait_until_ns(*operation_)) return operation_->status;
   return Status(Code::closed, "wait: the context of this operation was closed");
 }
 

@@ -25,22 +25,6 @@ ExecutionOptions with_lane(ExecutionOptions options, PrivateWays& ways, ScratchP
 
 }  // namespace
 
-// Counts a caller that drives the lane. The count changes only with the token held, so it needs no
-// locked instruction, which would slow the hot path. The lane's thread only reads it.
-class Lane::Waiting {
- public:
-  explicit Waiting(std::atomic<int>& count) : count_(count) { add(1); }
-  ~Waiting() { add(-1); }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  void add(int change) {
-    count_.store(count_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
-  }
-  std::atomic<int>& count_;
-};
-
 Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, TraceRing& trace,
            const Membership& membership, LaneObserver& observer)
     : options_(options),
@@ -49,6 +33,7 @@ Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, Tra
       membership_(membership),
       observer_(observer),
       admission_(with_lane(options.execution, ways_, scratch_, trace), options.channels),
+      steps_(*interface_),
       thread_({.name = options.thread_name,
                .grace = options.runs_parts ? std::chrono::microseconds(0) : LaneThread::kGrace,
                .has_waiter = [this] { return waiters_.load(std::memory_order_relaxed) != 0; },
@@ -81,7 +66,7 @@ std::shared_ptr<Operation> Lane::blocking_operation() {
 void Lane::admit(std::shared_ptr<Operation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   operation->enter(Operation::Phase::queued);
-  if (failed_) return end(operation, failure_);
+  if (!failure_.ok()) return end(operation, failure_);
   admission_.wait(std::move(operation));
   begin_ready();
 }
@@ -96,7 +81,7 @@ void Lane::post(std::shared_ptr<Operation> part) {
     has_posted_.store(true, std::memory_order_release);
   }
   if (drives) {
-    wake();
+    interface_->wake();
   } else {
     thread_.call();
   }
@@ -112,11 +97,11 @@ void Lane::take_posted() {
   }
   for (std::shared_ptr<Operation>& part : parts) {
     part->enter(Operation::Phase::queued);
-    if (!failed_) {
+    if (failure_.ok()) {
       if (Status status = observer_.connect(part->bound_call); !status.ok())
         observer_.operation_failed(status, false);
     }
-    if (failed_) {
+    if (!failure_.ok()) {
       end(part, failure_);
     } else {
       admission_.wait(std::move(part));
@@ -150,28 +135,24 @@ class Lane::TakeOutput final : public OperationStep {
 
 // Every end of an operation comes here: of one that has run here or elsewhere, of this lane's part of
 // one, of the way of its output, and of one that never began.
-void Lane::end(const std::shared_ptr<Operation>& ended, const Status& status) {
-  if (ended->phase() != Operation::Phase::bound) in_flight_.fetch_sub(1, std::memory_order_acq_rel);
-  if (ended->phase() == Operation::Phase::output) return tell(ended, status);
-  if (!ended->is_part()) return take_output(ended, status);
-  if (ended->whole != nullptr) ended->enter(Operation::Phase::done);
-  const std::shared_ptr<Operation>& whole = ended->whole != nullptr ? ended->whole : ended;
-  if (!observer_.part_ended(whole, status)) return;
-  Status first;
-  {
-    const std::lock_guard lock(whole->mutex);
-    first = whole->part_failure;
+void Lane::end(std::shared_ptr<Operation> operation, Status status) {
+  const bool has_output_left = operation->phase() != Operation::Phase::output;
+  if (operation->phase() != Operation::Phase::bound)
+    in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+  if (has_output_left && operation->is_part()) {
+    if (operation->whole != nullptr) {
+      operation->enter(Operation::Phase::done);
+      operation = std::shared_ptr<Operation>(operation->whole);
+    }
+    if (!operation->end_part(status)) return;
+    const std::lock_guard lock(operation->mutex);
+    status = operation->part_failure;
   }
-  take_output(whole, first);
-}
-
-void Lane::take_output(const std::shared_ptr<Operation>& operation, const Status& status) {
-  if (operation->operands == nullptr) return tell(operation, status);
-  operation->enter(Operation::Phase::output);
-  add(std::make_shared<TakeOutput>(operation->operands, status), operation);
-}
-
-void Lane::tell(const std::shared_ptr<Operation>& operation, const Status& status) {
+  if (has_output_left && operation->operands != nullptr) {
+    operation->enter(Operation::Phase::output);
+    auto output = std::make_shared<TakeOutput>(operation->operands, status);
+    return add(std::move(output), std::move(operation));
+  }
   operation->enter(Operation::Phase::done);
   if (operation->is_in_parts) return observer_.whole_ended(operation, status);
   callbacks_.complete(operation, status);
@@ -179,11 +160,11 @@ void Lane::tell(const std::shared_ptr<Operation>& operation, const Status& statu
 
 void Lane::complete(const std::shared_ptr<Operation>& whole, const Status& status) {
   callbacks_.complete(whole, status);
-  wake();
+  interface_->wake();
 }
 
 void Lane::begin_ready() {
-  if (failed_ || !admission_.has_news()) return;
+  if (!failure_.ok() || !admission_.has_news()) return;
   admission_.begin_ready(running_, [this](LaneSlot& slot, std::shared_ptr<Operation> operation) {
     operation->enter(Operation::Phase::running);
     std::swap(slot.bound_call, operation->bound_call);
@@ -238,60 +219,20 @@ bool Lane::advance_running() {
   return stirred_;
 }
 
-// Advances the progress hook, tells the owners of one-sided operations of their end, and advances the
-// steps. Returns true if any moved.
+// Advances the hook and the steps. Returns true if any moved.
 bool Lane::advance_steps() {
-  bool moved = hook_ != nullptr && hook_->advance();
-  if (steps_.empty()) return moved;
-  const auto advance_each = [&] {
-    // A step may add steps.
-    for (std::size_t i = 0; i < steps_.size(); ++i) moved |= steps_[i].step->advance();
-  };
-  advance_each();
-  while (tell_ends()) advance_each();
-  end_steps();
-  return moved;
-}
-
-void Lane::end_steps() {
-  for (std::size_t i = 0; i < steps_.size();) {
-    if (!steps_[i].step->is_over()) {
-      ++i;
-      continue;
-    }
-    const Driven ended = std::move(steps_[i]);
-    steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (ended.operation != nullptr) {
-      end(ended.operation, ended.step->status());
-    } else {
-      in_flight_.fetch_sub(1, std::memory_order_acq_rel);
-    }
-  }
+  return steps_.advance([this](const std::shared_ptr<Operation>& operation, const Status& status) {
+    if (operation != nullptr) return end(operation, status);
+    in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+  });
 }
 
 void Lane::run(OperationStep& step) {
-  if (ends_at_once(step)) return flush();
+  if (steps_.run_at_once(step)) return flush();
   // The pointer shares ownership with nobody: the caller keeps the step until it is over.
-  add(std::shared_ptr<OperationStep>(std::shared_ptr<OperationStep>(), &step), nullptr);
+  add(std::shared_ptr<OperationStep>(std::shared_ptr<OperationStep>(), &step));
   stirred_ |= advance_steps();
   if (!step.is_over()) wait_until([&] { return step.is_over(); });
-}
-
-// Where memory is shared, one-sided operations have ended when they were posted.
-bool Lane::ends_at_once(OperationStep& step) {
-  while (!step.is_over()) {
-    const bool advanced = step.advance();
-    if (!tell_ends() && !advanced) return false;
-  }
-  return true;
-}
-
-// Tells the owners of one-sided work that it has ended. Returns true if any has.
-bool Lane::tell_ends() {
-  const std::size_t count = interface_->poll(ends_);
-  for (std::size_t i = 0; i < count; ++i)
-    WorkOwner::of(ends_[i].ticket).work_ended(ends_[i].status);
-  return count != 0;
 }
 
 void Lane::begin(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation) {
@@ -302,7 +243,7 @@ void Lane::begin(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation>
 
 void Lane::add(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation) {
   in_flight_.fetch_add(1, std::memory_order_relaxed);
-  steps_.push_back({std::move(step), std::move(operation)});
+  steps_.add(std::move(step), std::move(operation));
   stirred_ = true;
 }
 
@@ -344,7 +285,7 @@ void Lane::finish(LaneSlot& slot) {
   if (!status.ok()) observer_.operation_failed(status, slot.execution.touched_output());
   admission_.ended(slot);
   if (slot.operation == nullptr) return;
-  end(std::exchange(slot.operation, nullptr), failed_ ? failure_ : status);
+  end(std::exchange(slot.operation, nullptr), failure_.ok() ? status : failure_);
 }
 
 // Takes a last turn before the caller does something else. Posted notices leave, and the peers
@@ -393,7 +334,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
       token_.lend();
       if (done()) return;
     }
-    const bool idle = running_.empty() && steps_.empty() && (hook_ == nullptr || hook_->is_idle());
+    const bool idle = running_.empty() && steps_.is_idle();
     if (looks) core_wanted = needs_core();
     switch (idle ? Backoff::Next::sleep : backoff.next(core_wanted)) {
       case Backoff::Next::again:
@@ -417,17 +358,20 @@ void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
 
 std::int64_t Lane::sleep_ns(bool is_idle, const WaitPolicy& policy, std::int64_t end_ns) const {
   const std::int64_t most = is_idle ? kIdleSleepNs : policy.sleep_ns;
-  if (hook_ != nullptr) end_ns = std::min(end_ns, hook_->next_ns());
-  return std::clamp<std::int64_t>(end_ns - now_ns(), 0, most);
+  return std::clamp<std::int64_t>(steps_.next_ns(end_ns) - now_ns(), 0, most);
 }
 
-// drive() for a caller, which leaves unfinished operations to the thread when it returns.
+// drive() for a caller, which leaves unfinished operations to the thread when it returns. The count of
+// callers changes only with the token held, so it needs no locked instruction, which would slow the hot
+// path. The lane's thread only reads it.
 template <typename Done>
 void Lane::wait_until(Done&& done, std::int64_t end_ns) {
-  {
-    const Waiting waiting(waiters_);
-    drive(options_.policy, done, end_ns);
-  }
+  const auto count = [this](int change) {
+    waiters_.store(waiters_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+  };
+  count(1);
+  drive(options_.policy, done, end_ns);
+  count(-1);
   hand_over();
 }
 
@@ -452,7 +396,7 @@ bool Lane::begins_patrol() {
 }
 
 Status Lane::drive_to_end(std::shared_ptr<Operation> operation) {
-  wait_until([&] { return operation->done.load(std::memory_order_acquire); });
+  (void)drive_until_ns(*operation, kNoEnd);
   Status status = operation->status;
   // Another lane that has ended the last part may still hold the operation.
   if (!operation->is_in_parts) keep(std::move(operation));
@@ -473,8 +417,12 @@ Status Lane::repeat(LaneSlot& slot) {
 }
 
 bool Lane::drive_until_ns(Operation& operation, std::int64_t end_ns) {
-  wait_until([&] { return operation.done.load(std::memory_order_acquire) || now_ns() >= end_ns; },
-             end_ns);
+  const bool has_end = end_ns != kNoEnd;
+  wait_until(
+      [&] {
+        return operation.done.load(std::memory_order_acquire) || (has_end && now_ns() >= end_ns);
+      },
+      end_ns);
   return operation.done.load(std::memory_order_acquire);
 }
 
@@ -493,8 +441,9 @@ Status Lane::repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::sha
 
 void Lane::drive_until_none_of_all(const std::function<bool()>& others_idle) {
   wait_until([&] {
-    return failed_ || (!admission_.has_waiting_in_order() &&
-                       std::ranges::all_of(running_, &LaneSlot::is_of_some_ranks) && others_idle());
+    return !failure_.ok() ||
+           (!admission_.has_waiting_in_order() &&
+            std::ranges::all_of(running_, &LaneSlot::is_of_some_ranks) && others_idle());
   });
 }
 
@@ -524,14 +473,6 @@ bool Lane::test(Operation& operation) {
   return operation.done.load(std::memory_order_acquire);
 }
 
-Status Lane::wait(Operation& operation) {
-  if (!operation.done.load(std::memory_order_acquire)) {
-    const Hold hold(*this);
-    wait_until([&] { return operation.done.load(std::memory_order_acquire); });
-  }
-  return operation.status;
-}
-
 bool Lane::wait_until_ns(Operation& operation, std::int64_t end_ns) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   const Hold hold(*this);
@@ -544,40 +485,30 @@ void Lane::forget_bound() {
 }
 
 void Lane::fail(const Status& status) {
-  failed_ = true;
   failure_ = status;
   for (LaneSlot* slot : running_) slot->execution.fail(failure_);
   for (const std::shared_ptr<Operation>& operation : admission_.withdraw())
     end(operation, failure_);
-  if (hook_ != nullptr) hook_->abandon(failure_);
-}
-
-bool Lane::touches_output() const {
-  return std::ranges::any_of(running_, [](LaneSlot* slot) {
-    return slot->execution.touched_output() || slot->bound_call.call.stripes > 1;
-  });
+  steps_.fail(failure_);
 }
 
 void Lane::close(const std::function<void()>& last_words) {
-  thread_.stop([this] { wake(); });
+  thread_.stop([this] { interface_->wake(); });
   if (!std::exchange(closed_, true)) {
     const Hold hold(*this);
     last_words();
     take_posted();
     advance_all();
     interface_->close();
-    for (Driven& each : steps_) each.step->abandon(failure_);
+    steps_.abandon(failure_);
     advance_steps();
   }
   callbacks_.stop();
 }
 
-std::uint64_t Lane::allocations() const {
-  return allocations_ + scratch_.allocations() + admission_.allocations();
-}
-
-std::size_t Lane::scratch_bytes() const {
-  return scratch_.bytes() + admission_.scratch_bytes();
+Lane::Usage Lane::usage() const {
+  return {completed_, allocations_ + scratch_.allocations() + admission_.allocations(),
+          scratch_.bytes() + admission_.scratch_bytes()};
 }
 
 }  // namespace weft

@@ -8,15 +8,14 @@
 //   lane.admit(operation);                          // begins it now, or when its turn comes
 //   Status done = lane.drive_to_end(operation);     // moves the lane's other operations, too
 //
-// Threads: functions marked «token» need a Hold. test(), wait() and then() are for handles and take
-// the token themselves; they may be called by any thread, and so may wake(). A lane that has
-// nothing to do uses no CPU.
+// Threads: functions marked «token» need a Hold. test(), wait_until_ns() and then() are for handles and
+// take the token themselves; they may be called by any thread, and so may interface().wake(). A lane that
+// has nothing to do uses no CPU.
 //
 // Lifetime: the lane owns its interface, and a context owns the lane. close() stops the thread and
 // closes the interface; the destructor calls it.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -28,6 +27,7 @@
 #include "engine/lane/admission.h"
 #include "engine/lane/lane_thread.h"
 #include "engine/lane/place.h"
+#include "engine/lane/steps.h"
 #include "engine/membership/membership.h"
 #include "engine/operation/operation.h"
 #include "engine/trace/trace.h"
@@ -51,10 +51,7 @@ class LaneObserver {
   // Called before a part of an operation begins that another lane has cut off. The observer
   // replaces the peers, which are that lane's, by those of this lane.
   virtual Status connect(BoundCall& part) = 0;
-  // Called when this lane has ended its part of an operation that runs on several lanes. Returns
-  // whether it was the last part.
-  virtual bool part_ended(const std::shared_ptr<Operation>& whole, const Status& status) = 0;
-  // Called when all parts of such an operation have ended.
+  // Called when all parts of an operation that runs on several lanes have ended.
   virtual void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) = 0;
 };
 
@@ -74,6 +71,8 @@ struct LaneOptions {
 
 class Lane {
  public:
+  static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+
   // The right to drive the lane, for as long as the guard lives. If the present holder sleeps with
   // the token, it is woken and lends it. What a holder logs has the lane's voice.
   class Hold {
@@ -102,7 +101,6 @@ class Lane {
   [[nodiscard]] Interface& interface() { return *interface_; }
   [[nodiscard]] LogVoice voice() const { return options_.voice; }
   [[nodiscard]] const LanePlace& place() const { return options_.place; }
-  void wake() { interface_->wake(); }
 
   // Operations. All functions but new_operation(): token.
   // An operation for a started call, to be shared with its handle. `self` is a pointer to the lane
@@ -147,18 +145,18 @@ class Lane {
   // Begins a step. The operation, of which there may be none, ends with it. Without a caller that
   // waits, the lane's thread drives it, which must have been started.
   void begin(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation);
-  // Adds a step for which nobody waits. A step may do so in its advance().
-  void add(std::shared_ptr<OperationStep> step) { add(std::move(step), nullptr); }
+  // Adds a step, to be advanced at the next turn. A step may do so in its advance().
+  void add(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation = nullptr);
   // From now on the thread, which must have been started, takes the turns of the interface even if
   // nothing is in flight, so that peers are served whose one-sided work needs this lane.
   void serve();
   // Takes back one serve().
   void end_serving();
   // From now on each turn also advances the hook; nullptr: none.
-  void attend(ProgressHook* hook) { hook_ = hook; }
+  void attend(ProgressHook* hook) { steps_.attend(hook); }
   // Ends an operation, for example one that the hook has carried out by others. Its handle and its
   // callbacks are told, at the latest when its output is where it belongs and its other parts have ended.
-  void end(const std::shared_ptr<Operation>& operation, const Status& status);
+  void end(std::shared_ptr<Operation> operation, Status status);
 
   // For lanes with `runs_parts`, any thread: hands over a part of an operation, which the thread
   // begins after the parts that were posted before. The thread must have been started.
@@ -172,9 +170,8 @@ class Lane {
 
   // For handles.
   bool test(Operation& operation);
-  Status wait(Operation& operation);
   // Whether the operation is done at `end_ns` or before.
-  bool wait_until_ns(Operation& operation, std::int64_t end_ns);
+  bool wait_until_ns(Operation& operation, std::int64_t end_ns = kNoEnd);
   Status then(const std::shared_ptr<Operation>& operation,
               std::function<void(const Status&)> call) {
     return callbacks_.add(operation, std::move(call));
@@ -184,7 +181,7 @@ class Lane {
   [[nodiscard]] Admission& admission() { return admission_; }
   [[nodiscard]] const std::vector<LaneSlot*>& running() const { return running_; }
   [[nodiscard]] bool is_idle() const {
-    return running_.empty() && steps_.empty() && admission_.is_empty();
+    return running_.empty() && steps_.is_empty() && admission_.is_empty();
   }
   // The slot whose operation began last; nullptr: none.
   [[nodiscard]] const LaneSlot* last() const { return last_; }
@@ -201,33 +198,29 @@ class Lane {
   // Fails the lane for good: all operations end with this status, and so does every later one.
   // token.
   void fail(const Status& status);
-  [[nodiscard]] bool has_failed() const { return failed_; }
+  // ok: it has not failed.
   [[nodiscard]] const Status& failure() const { return failure_; }
-  // Whether a running operation may have written to its output, here or on another lane.
-  [[nodiscard]] bool touches_output() const;
 
   // Stops the thread. Then, with the token, calls `last_words`, sends the notices that it posted,
   // and closes the interface. At last waits for the callbacks of operations that are done.
   void close(const std::function<void()>& last_words);
 
+  struct Usage {
+    std::uint64_t completed = 0;  // operations
+    std::uint64_t allocations = 0;
+    std::size_t scratch_bytes = 0;
+  };
   // token.
-  [[nodiscard]] std::uint64_t completed() const { return completed_; }
-  [[nodiscard]] std::uint64_t allocations() const;
-  [[nodiscard]] std::size_t scratch_bytes() const;
+  [[nodiscard]] Usage usage() const;
   // How private memory travels, and why. With the token held.
   [[nodiscard]] const PrivateWays& ways() const { return ways_; }
 
  private:
-  class Waiting;
   class TakeOutput;
-  static constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
   void begin(LaneSlot& slot, bool is_again);
   void begin_ready();
   void take_posted();
-  void take_output(const std::shared_ptr<Operation>& operation, const Status& status);
-  void tell(const std::shared_ptr<Operation>& operation, const Status& status);
-  void add(std::shared_ptr<OperationStep> step, std::shared_ptr<Operation> operation);
   bool advance_all();
   void take_turn();
   bool advance_running();
@@ -235,9 +228,6 @@ class Lane {
   [[nodiscard]] bool begins_patrol();
   [[nodiscard]] std::int64_t sleep_ns(bool is_idle, const WaitPolicy& policy,
                                       std::int64_t end_ns) const;
-  bool ends_at_once(OperationStep& step);
-  bool tell_ends();
-  void end_steps();
   bool advance(std::size_t index);
   void finish(LaneSlot& slot);
   void flush();
@@ -262,21 +252,14 @@ class Lane {
   ScratchPool scratch_;
   Admission admission_;
   std::vector<LaneSlot*> running_;
-  struct Driven {
-    std::shared_ptr<OperationStep> step;
-    std::shared_ptr<Operation> operation;  // ends with the step; may be null
-  };
-  std::vector<Driven> steps_;
-  ProgressHook* hook_ = nullptr;
-  std::array<Completion, 16> ends_;  // of one-sided operations, while they are told
-  bool stirred_ = false;             // a running operation may be able to advance
+  Steps steps_;
+  bool stirred_ = false;  // a running operation may be able to advance
   LaneSlot* last_ = nullptr;
   std::shared_ptr<Operation> spare_;
   std::uint64_t completed_ = 0;
   std::uint64_t allocations_ = 0;
   bool patrols_ = false;        // LaneThread::patrol()
   std::int64_t looked_ns_ = 0;  // when test() last called check_liveness()
-  bool failed_ = false;
   Status failure_;
   bool closed_ = false;
 

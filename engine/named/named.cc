@@ -137,7 +137,7 @@ Result<Handle> NamedObject::hand_over(const std::shared_ptr<Work>& work,
     has_submitted_.store(true, std::memory_order_release);
   }
   // Whoever submitted the first one has woken the lane, which has not taken them yet.
-  if (is_first) lane_->wake();
+  if (is_first) lane_->interface().wake();
   return Handle(work->operation);
 }
 
