@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "engine/execute/execute.h"
 
@@ -171,15 +170,8 @@ bool Execution::begin_offload(const Step& step, std::uint64_t bytes) {
     if (source.data == nullptr && !fetch(source, {chunk(k), bytes})) return false;
     terms_.push_back({source.data == nullptr ? chunk(k) : source.data, source.weight});
   }
-  const double divisor = divisor_of(step);
-  Reducer::Job job{.type = call_.type,
-                   .reduction = reduction_of(step),
-                   .is_copy = step.combining == Combining::copy,
-                   .terms = terms_,
-                   .destination = destination_ + combined_,
-                   .count = bytes / element_,
-                   .divisor = divisor,
-                   .is_last = step.slice.buffer == Buffer::output && !is_output_read()};
+  Reducer::Job job = job_of(step, bytes);
+  job.is_last = step.slice.buffer == Buffer::output && !is_output_read();
   Result<std::unique_ptr<Reducer::Work>> work = call_.reducer->begin(job);
   if (!work.ok()) fail(work.status());
   if (!work.ok() || *work == nullptr) return false;
@@ -372,6 +364,19 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
   return true;
 }
 
+// The combine of terms_, which are the next `bytes` of all sources.
+Reducer::Job Execution::job_of(const Step& step, std::uint64_t bytes) {
+  const double divisor = divisor_of(step);
+  return {.type = call_.type,
+          .reduction = reduction_of(step),
+          .is_copy = step.combining == Combining::copy,
+          .terms = terms_,
+          .destination = destination_ + combined_,
+          .count = bytes / element_,
+          .divisor = divisor,
+          .is_last = false};
+}
+
 // Reduces the next `bytes` of all sources. All of them have so many.
 void Execution::combine_range(const Step& step, std::uint64_t bytes) {
   terms_.clear();
@@ -388,15 +393,8 @@ void Execution::combine_range(const Step& step, std::uint64_t bytes) {
     terms_.push_back({data, source.weight});
   }
   if (step.slice.buffer == Buffer::output) touched_output_ = true;
-  std::byte* target = destination_ + combined_;
-  if (step.combining == Combining::copy) {
-    if (terms_[0].data != target) std::memcpy(target, terms_[0].data, bytes);
-  } else {
-    const double divisor = divisor_of(step);
-    function_(terms_, target, bytes / element_,
-              wanted_ >= options_.streaming_bytes ? StoreKind::streaming : StoreKind::cached,
-              divisor);
-  }
+  reduce_here(job_of(step, bytes), function_,
+              wanted_ >= options_.streaming_bytes ? StoreKind::streaming : StoreKind::cached);
   for (Source& source : sources_) consume(source, bytes);
 }
 

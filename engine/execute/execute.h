@@ -37,6 +37,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/execute/reducer.h"
 #include "engine/execute/scratch.h"
 #include "engine/execute/ways.h"
 #include "engine/kernels/kernels.h"
@@ -85,8 +86,6 @@ enum class PrivateForm : std::uint8_t {
   cheaper,  // `process` if the receivers may read private memory and that is quicker
 };
 
-class Reducer;
-
 struct ExecutionOptions {
   std::uint32_t channel = 1;
   std::size_t payload_bytes = 4032;  // largest copied message
@@ -126,43 +125,6 @@ class InputGate {
   [[nodiscard]] virtual Status input_status() = 0;
   // How many of these bytes are there, from the first one on. Memory that is no part of the input is.
   [[nodiscard]] virtual std::size_t there(const std::byte*, std::size_t bytes) { return bytes; }
-};
-
-// Who combines pieces in place of the lane's thread: a GPU. Several lanes may ask at once.
-class Reducer {
- public:
-  // A combine that is under way. Its terms and its destination stay as they are until it is over.
-  class Work {
-   public:
-    virtual ~Work() = default;
-    [[nodiscard]] virtual bool is_over() = 0;
-    [[nodiscard]] virtual Status status() = 0;
-    virtual void wait() = 0;
-    // Whether what the reducer begins later finds the result, although this is not over. Work of one
-    // operation then begins without a wait in between.
-    [[nodiscard]] virtual bool is_in_order() const = 0;
-  };
-  // destination := the reduction over the terms, with the bits of combine().
-  struct Job {
-    DataType type;
-    Reduction reduction;
-    bool is_copy;  // of the one term; its weight is not used
-    std::span<const Term> terms;
-    std::byte* destination;
-    std::size_t count;
-    double divisor = 1.0;  // of a weighted sum
-    bool is_last;          // nobody reads the destination before the operation has ended
-  };
-  virtual ~Reducer() = default;
-  // Null: this is for the CPU.
-  [[nodiscard]] virtual Result<std::unique_ptr<Work>> begin(const Job& job) = 0;
-  // Whether the address is a name of memory that a CPU cannot touch: of this rank's own operands, or
-  // of a peer's. Such memory is sent as if it were in the shared heap, and only a reducer reads or
-  // writes it.
-  [[nodiscard]] virtual bool is_in_device_memory(const void* address) const = 0;
-  // Scratch for one lane's part of the operation, which lives as long as the reducer. Null: the lane
-  // has its own.
-  [[nodiscard]] virtual Result<std::byte*> scratch(std::size_t bytes) = 0;
 };
 
 // What the names of a shape mean in one call. Spans must live as long as the execution runs. `in`
@@ -404,6 +366,7 @@ class Execution {
   bool begin_combine(const Step& step);
   bool load(Source& source);
   bool check_notice(const Source& source, const WireHeader& header);
+  [[nodiscard]] Reducer::Job job_of(const Step& step, std::uint64_t bytes);
   void combine_range(const Step& step, std::uint64_t bytes);
   [[nodiscard]] bool must_offload() const;
   [[nodiscard]] bool begin_offload(const Step& step, std::uint64_t bytes);

@@ -436,22 +436,16 @@ bool NeighborWorks::has_aliases(const Open& open) {
          });
 }
 
-// Whether a GPU has taken the job, or failed at it.
-bool NeighborWorks::offload(Open& open, const Reducer::Job& job, Status& status) {
+Status NeighborWorks::reduce(Open& open, const Reducer::Job& job) {
   Reducer* const reducer = reducer_of(open);
   if (reducer == nullptr && has_aliases(open)) {
-    status = Status(Code::mismatch, fmt::format("{}: a neighbor lends GPU memory, and nothing here "
-                                                "reads it",
-                                                open.work->name));
-    return true;
+    return Status(Code::mismatch, fmt::format("{}: a neighbor lends GPU memory, and nothing here "
+                                              "reads it",
+                                              open.work->name));
   }
-  if (reducer == nullptr) return false;
-  Result<std::unique_ptr<Reducer::Work>> work = reducer->begin(job);
-  status = work.status();
-  if (!work.ok()) return true;
-  if (*work == nullptr) return false;
-  open.offloads.push_back(*std::move(work));
-  return true;
+  WEFT_ASSIGN(std::unique_ptr<Reducer::Work> work, weft::reduce(reducer, job));
+  if (work != nullptr) open.offloads.push_back(std::move(work));
+  return {};
 }
 
 // Ends what GPUs have combined.
@@ -494,19 +488,14 @@ Status NeighborWorks::combine(Open& open) {
   add_self(std::numeric_limits<Rank>::max());
   if (request.output.count == 0) return {};
   const double divisor = take_divisor(terms_);
-  Status status;
-  const Reducer::Job job{.type = request.input.type,
-                         .reduction = Reduction::weighted_sum,
-                         .is_copy = false,
-                         .terms = terms_,
-                         .destination = static_cast<std::byte*>(request.output.data),
-                         .count = request.output.count,
-                         .divisor = divisor,
-                         .is_last = true};
-  if (offload(open, job, status)) return status;
-  weft::combine(request.input.type, Reduction::weighted_sum, terms_, request.output.data,
-                request.output.count, StoreKind::cached, divisor);
-  return {};
+  return reduce(open, {.type = request.input.type,
+                       .reduction = Reduction::weighted_sum,
+                       .is_copy = false,
+                       .terms = terms_,
+                       .destination = static_cast<std::byte*>(request.output.data),
+                       .count = request.output.count,
+                       .divisor = divisor,
+                       .is_last = true});
 }
 
 // One source behind the other.
@@ -519,17 +508,14 @@ Status NeighborWorks::gather(Open& open) {
     std::byte* const to = std::exchange(into, into + bytes);
     const std::byte* const from = open.sources[s].data;
     if (from == nullptr || bytes == 0) continue;
-    Status status;
     const Term term{from, 1.0};
-    const Reducer::Job job{.type = request.output.type,
-                           .reduction = Reduction::sum,
-                           .is_copy = true,
-                           .terms = {&term, 1},
-                           .destination = to,
-                           .count = bytes / size,
-                           .is_last = true};
-    if (!offload(open, job, status)) std::memcpy(to, from, bytes);
-    WEFT_RETURN_IF_ERROR(status);
+    WEFT_RETURN_IF_ERROR(reduce(open, {.type = request.output.type,
+                                       .reduction = Reduction::sum,
+                                       .is_copy = true,
+                                       .terms = {&term, 1},
+                                       .destination = to,
+                                       .count = bytes / size,
+                                       .is_last = true}));
   }
   return {};
 }

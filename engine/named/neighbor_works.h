@@ -125,7 +125,7 @@ class NeighborWorks {
   [[nodiscard]] static bool has_aliases(const Open& open);
   [[nodiscard]] Status combine(Open& open);
   [[nodiscard]] Status gather(Open& open);
-  bool offload(Open& open, const Reducer::Job& job, Status& status);
+  [[nodiscard]] Status reduce(Open& open, const Reducer::Job& job);
   bool collect_offloads();
   void let_go(std::shared_ptr<Held>& held);
 
