@@ -46,7 +46,7 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       hardware_(std::move(hardware)),
       trace_(config.trace.empty() ? 0 : kTraceRecords),
       lane_(with_reducer(lane, bell_), std::move(opened.interface), trace_.add_lane("lane"),
-            membership_, *this),
+            membership_, failures_),
       machines_(config_, rank_map_, number,
                 [this](const Status& policies) { machines_read(policies); }),
       rails_(config_, machines_, std::move(opened.rails), std::move(opened.reasons)),
@@ -161,14 +161,8 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
   LaneOptions lane = with_reducer(lane_options(config, number_, lane_.voice(), opened), bell_);
   const std::vector<int>& used = machines_.known()->used[static_cast<std::size_t>(config.rank)];
   make_side_lane(lane, config, number, sides_.most(), used, opened.nodes);
-  const LaneSurroundings around{config_,
-                                rank_map_,
-                                {options.job, number_},
-                                rails_,
-                                membership_,
-                                first_failure_,
-                                [this](const std::shared_ptr<Operation>& whole,
-                                       const Status& status) { whole_ended(whole, status); }};
+  const LaneSurroundings around{
+      config_, rank_map_, {options.job, number_}, rails_, membership_, first_failure_, lane_};
   auto side = std::make_unique<SideLane>(around, addresses, lane, std::move(opened.interface),
                                          trace_.add_lane(fmt::format("lane {}", number)));
   WEFT_RETURN_IF_ERROR(side->start());
@@ -306,11 +300,7 @@ Result<Prepared> Context::Core::prepare(const Request& request) {
 void Context::Core::machines_read(const Status& policies) {
   if (!policies.ok()) return failures_.fail(policies);  // for whatever purpose they were read
   peers_.choose_rails();
-  say_lost_rails();
-}
-
-// Once on each machine, by its first rank.
-void Context::Core::say_lost_rails() const {
+  // Once on each machine, by its first rank.
   const bool is_first = machines_.known()->place_of(config_.rank) == 0;
   if (!is_first || !rank_map_.prefix().empty()) return;
   for (const std::string& rail : rails_.describe_lost()) log(LogLevel::warning, rail);

@@ -41,9 +41,7 @@ namespace weft {
 
 // Threads: every function may be called by any thread. The parts belong to the holder of the lane's
 // token, which the functions take.
-class Context::Core : public std::enable_shared_from_this<Context::Core>,
-                      private LaneObserver,
-                      private MetricSource {
+class Context::Core : public std::enable_shared_from_this<Context::Core>, private MetricSource {
  public:
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of a new context of the ranks with this color; null for kNoColor. Collective.
@@ -113,20 +111,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>,
   Status admit(const std::shared_ptr<Operation>& operation);
 
   void collect(Metrics& to) override;
-  void check_liveness() override { failures_.check_liveness(); }
-  Status check_unmatched(const LaneSlot& slot) override { return control_.find_unmatched(slot); }
-  void operation_failed(const Status& status, bool touched_output) override {
-    failures_.fail(status, touched_output);
-  }
   void wake();
-  Status connect(BoundCall&) override { return {}; }
-  void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
-    lane_.complete(whole, status);
-  }
   // Called when the machine records of all ranks have been read. `policies` is an error if two
   // ranks have different rail policies.
   void machines_read(const Status& policies);
-  void say_lost_rails() const;
 
   const Config config_;
   const RankMap rank_map_;

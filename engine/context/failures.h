@@ -25,7 +25,7 @@ namespace weft {
 }
 
 // Belongs to the holder of the lane's token.
-class Failures {
+class Failures final : public LaneObserver {
  public:
   // `rails`: where missing machine records are asked for again; null: another lane does that.
   Failures(const Config& config, const RankMap& rank_map, Lane& lane, Control& control,
@@ -46,7 +46,11 @@ class Failures {
     if (first_.is_noted() && lane_.failure().ok()) follow();
   }
   // Looks at everything that could end the context.
-  void check_liveness();
+  void check_liveness() override;
+  Status check_unmatched(const LaneSlot& slot) override { return control_.find_unmatched(slot); }
+  void operation_failed(const Status& status, bool touched_output) override {
+    fail(status, touched_output);
+  }
 
  private:
   void follow();

@@ -4,12 +4,23 @@
 #include <utility>
 
 namespace weft {
+namespace {
+
+LaneOptions beside(Lane& home, LaneOptions options,
+                   std::function<Status(BoundCall& part)> connect) {
+  options.home = &home;
+  options.connect = std::move(connect);
+  return options;
+}
+
+}  // namespace
 
 SideLane::SideLane(const LaneSurroundings& around, AddressBook addresses,
                    const LaneOptions& options, std::unique_ptr<Interface> interface,
                    TraceRing& trace)
     : around_(around),
-      lane_(options, std::move(interface), trace, around.membership, *this),
+      lane_(beside(around.home, options, [this](BoundCall& part) { return connect(part); }),
+            std::move(interface), trace, around.membership, failures_),
       peers_(around.config, std::move(addresses), lane_.interface(), around.rails,
              around.membership, Peers::Watching::others_do),
       control_(around.config, around.identity, lane_, peers_),

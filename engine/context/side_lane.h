@@ -27,13 +27,12 @@ struct LaneSurroundings {
   RailSelection& rails;
   Membership& membership;
   FirstFailure& first_failure;
-  // Called when the last part of an operation has ended, from the thread of the lane that has ended it.
-  std::function<void(const std::shared_ptr<Operation>& whole, const Status& status)> whole_ended;
+  Lane& home;
 };
 
 // Threads: post() of the lane, wake() and close() may be called by any thread, the other functions
 // need a Lane::Hold.
-class SideLane : private LaneObserver {
+class SideLane {
  public:
   // `addresses` has the addresses of the peers' lanes of the same number.
   SideLane(const LaneSurroundings& around, AddressBook addresses, const LaneOptions& options,
@@ -48,15 +47,7 @@ class SideLane : private LaneObserver {
   [[nodiscard]] const Peers& peers() const { return peers_; }
 
  private:
-  void check_liveness() override { failures_.check_liveness(); }
-  Status check_unmatched(const LaneSlot& slot) override { return control_.find_unmatched(slot); }
-  void operation_failed(const Status& status, bool touched_output) override {
-    failures_.fail(status, touched_output);
-  }
-  Status connect(BoundCall& part) override;
-  void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) override {
-    around_.whole_ended(whole, status);
-  }
+  Status connect(BoundCall& part);
 
   const LaneSurroundings around_;
   Lane lane_;

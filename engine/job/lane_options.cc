@@ -89,7 +89,6 @@ LaneOptions lane_options(const Config& config, std::uint16_t context, LogVoice v
 void make_side_lane(LaneOptions& options, const Config& config, std::size_t number,
                     std::size_t lanes, std::span<const int> used, std::span<const int> nodes) {
   const int threads = ranks_here(config) * static_cast<int>(lanes);
-  options.runs_parts = true;
   options.thread_policy =
       background_policy(threads, cores_here(config), config.spin_ns, yield_ns(config));
   options.thread_name = fmt::format("weft-lane-{}", number);

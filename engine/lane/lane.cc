@@ -35,7 +35,7 @@ Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, Tra
       admission_(with_lane(options.execution, ways_, scratch_, trace), options.channels),
       steps_(*interface_),
       thread_({.name = options.thread_name,
-               .grace = options.runs_parts ? std::chrono::microseconds(0) : LaneThread::kGrace,
+               .grace = options.home != nullptr ? std::chrono::microseconds(0) : LaneThread::kGrace,
                .has_waiter = [this] { return waiters_.load(std::memory_order_relaxed) != 0; },
                .waits = [this] { return waits_.load(std::memory_order_relaxed); },
                .drive = [this](const std::atomic<bool>& stopping) { drive_for_thread(stopping); }},
@@ -98,7 +98,7 @@ void Lane::take_posted() {
   for (std::shared_ptr<Operation>& part : parts) {
     part->enter(Operation::Phase::queued);
     if (failure_.ok()) {
-      if (Status status = observer_.connect(part->bound_call); !status.ok())
+      if (Status status = options_.connect(part->bound_call); !status.ok())
         observer_.operation_failed(status, false);
     }
     if (!failure_.ok()) {
@@ -154,13 +154,10 @@ void Lane::end(std::shared_ptr<Operation> operation, Status status) {
     return add(std::move(output), std::move(operation));
   }
   operation->enter(Operation::Phase::done);
-  if (operation->is_in_parts) return observer_.whole_ended(operation, status);
-  callbacks_.complete(operation, status);
-}
-
-void Lane::complete(const std::shared_ptr<Operation>& whole, const Status& status) {
-  callbacks_.complete(whole, status);
-  interface_->wake();
+  if (!operation->is_in_parts) return callbacks_.complete(operation, status);
+  Lane& home = options_.home == nullptr ? *this : *options_.home;
+  home.callbacks_.complete(operation, status);
+  home.interface_->wake();  // the caller may wait there
 }
 
 void Lane::begin_ready() {
@@ -322,7 +319,7 @@ void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
     } else {
       stirred_ |= advance_steps();  // a step may wait for a time
     }
-    if (options_.runs_parts) take_posted();
+    if (options_.home != nullptr) take_posted();
     begin_ready();
     if (done()) return flush();
     if (stirred_) {

@@ -48,11 +48,6 @@ class LaneObserver {
   virtual Status check_unmatched(const LaneSlot& slot) = 0;
   // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
-  // Called before a part of an operation begins that another lane has cut off. The observer
-  // replaces the peers, which are that lane's, by those of this lane.
-  virtual Status connect(BoundCall& part) = 0;
-  // Called when all parts of an operation that runs on several lanes have ended.
-  virtual void whole_ended(const std::shared_ptr<Operation>& whole, const Status& status) = 0;
 };
 
 struct LaneOptions {
@@ -62,8 +57,11 @@ struct LaneOptions {
   WaitPolicy thread_policy;    // how the thread waits
   bool has_networks = true;    // false: only shared memory, which needs no turn of progress()
   bool has_thread = true;      // false: operations move only while a caller waits or tests
-  // It has no callers: its thread runs parts of operations, from post().
-  bool runs_parts = false;
+  // Of a side lane, which has no callers: its thread runs parts of operations, from post(). `home` is the
+  // lane that has cut them off, and that completes an operation when all its parts have ended. `connect`
+  // replaces the peers of a part, which are the home lane's, by those of this lane.
+  Lane* home = nullptr;
+  std::function<Status(BoundCall& part)> connect;
   std::string thread_name = "weft-lane";
   LanePlace place;  // where the thread runs
   LogVoice voice;   // with which the lane logs
@@ -158,11 +156,9 @@ class Lane {
   // callbacks are told, at the latest when its output is where it belongs and its other parts have ended.
   void end(std::shared_ptr<Operation> operation, Status status);
 
-  // For lanes with `runs_parts`, any thread: hands over a part of an operation, which the thread
+  // Of a side lane, any thread: hands over a part of an operation, which the thread
   // begins after the parts that were posted before. The thread must have been started.
   void post(std::shared_ptr<Operation> part);
-  // Any thread: completes an operation all of whose parts have ended, and wakes who waits for it.
-  void complete(const std::shared_ptr<Operation>& whole, const Status& status);
   // Any thread. Whether no operation is in flight; those that are posted count.
   [[nodiscard]] bool has_none_in_flight() const {
     return in_flight_.load(std::memory_order_acquire) == 0;
