@@ -13,31 +13,12 @@
 // it later, and answers how many notices it took there. The sender posts the rest again on other
 // paths. So every notice arrives exactly once, whatever the dead path still delivers.
 //
-// Slowness. A path has grown slow if both hold:
-//  - For `slow_ms`, and for half of that time with pieces under way, it carried less than
-//    `slow_share` of what it had carried for long, and less than that share of what another path
-//    carries now.
-//  - That is still so after the peer has answered over another path.
-// So paths that are unequal by nature are left alone, as are paths with little to do, and no path
-// is blamed for a receiver that takes slowly. The last live path is never given up for silence or
-// slowness.
+// The last live path is never given up for silence or slowness.
 //
-// Coming back. A path that was given up is connected again after a while, and a probe is sent over
-// it. The path takes pieces again when two answers have come: the echo of the probe, and the peer's
-// count of what it took before. Each connection is another *generation* of the path, so that a late
-// note about an earlier one changes nothing.
-//
-// A path that is slow or silent again soon after its return waits twice as long the next time, at
-// most 64 * return_ms. If it has held for that long, the earlier waits are forgotten. An end that
-// finds a path connected anew by its peer does not wait. path.h has the states.
-//
-// Reserves. A path on which nothing failed is a reserve: it was slow or silent, or an end had no
-// link. When the last live path fails, is silent or loses its link, the reserves are connected
+// Coming back. A path that was given up is connected again after a while, and takes pieces again
+// once it is proven. When the last live path fails, those on which nothing failed are connected
 // again at once. The peer is failed if none of them has come back in 10 * return_ms, or none can.
-//
-// Ports. Names do not always tell which ports reach each other. If a path was never connected,
-// other ports are tried. The path is moved to the first ones that reach each other (ports.cc). To
-// the peer this is a path that comes back.
+// Ports that names have paired and that do not reach each other are exchanged for others.
 //
 // One-sided work to a peer stays on one path while any of it is under way, because order holds on
 // one path only. If that path fails, the work under way completes with the failure. Work that is

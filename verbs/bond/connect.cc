@@ -177,7 +177,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, const BondAddress& 
   if (theirs.networks.empty()) add_reason("network", "that rank has no network interface");
   std::vector<Path> paths;
   for (Ports& ports : ports_to(peer, theirs, pair_members)) {
-    Path& path = paths.emplace_back(std::move(ports));
+    Path& path = paths.emplace_back(std::move(ports), paths.size());
     const MemoryPreference beside(path.node);
     Result<Endpoint*> connected = path.interface->connect(peer, path.address);
     if (!connected.ok()) {
@@ -198,7 +198,7 @@ Result<Endpoint*> BondInterface::connect_networks(Rank peer, const BondAddress& 
   if (paths.size() == 1 && ports_to_try(peer, theirs).size() < 2) return paths[0].endpoint;
   std::unique_ptr<BondEndpoint>& known = endpoints_[peer];
   if (known) {
-    known->end_trials();
+    known->be_replaced();
     replaced_.push_back(std::move(known));
   }
   for (const Path& path : paths) owners_.erase(path.endpoint);

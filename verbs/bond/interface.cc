@@ -83,6 +83,10 @@ std::size_t BondInterface::poll(std::span<Completion> completions) {
   return count;
 }
 
+void BondInterface::check() const {
+  for (const auto& [rank, endpoint] : endpoints_) endpoint->check();
+}
+
 void BondInterface::close() {
   if (memory_) memory_->close();
   for (const Member& member : networks_) member.interface->close();

@@ -1,5 +1,7 @@
-// One-sided work of a bonded endpoint, and regions: all members expose them, and each path is told
-// of those of the peer when it is first used.
+// One-sided work, and regions: all members expose them, and each path is told of those of the peer
+// when it is first used.
+#include "verbs/bond/one_sided.h"
+
 #include <algorithm>
 
 #include "verbs/bond/interface.h"
@@ -35,9 +37,11 @@ void BondInterface::withdraw(std::uint32_t number) {
   exposed_.erase(found);
 }
 
+OneSided::OneSided(BondEndpoint& endpoint) : endpoint_(endpoint), paths_(endpoint.paths()) {}
+
 // A key that is not of the peer is found out at a live path, if there is one.
-Status BondEndpoint::import_region_as(std::uint32_t number, std::string_view key) {
-  WEFT_RETURN_IF_ERROR(check_region_keys(key, peer()));
+Status OneSided::import_region(std::uint32_t number, std::string_view key) {
+  WEFT_RETURN_IF_ERROR(check_region_keys(key, endpoint_.peer()));
   const auto live = std::ranges::find_if(paths_, &Path::live);
   if (live != paths_.end()) {
     bring_regions(*live);
@@ -49,20 +53,20 @@ Status BondEndpoint::import_region_as(std::uint32_t number, std::string_view key
   return {};
 }
 
-void BondEndpoint::drop_region(std::uint32_t number) {
+void OneSided::drop_region(std::uint32_t number) {
   regions_.erase(number);
   for (const Path& path : paths_) path.endpoint->drop_region(number);
 }
 
 // A region that a path cannot import is unknown there, and work on it says so.
-void BondEndpoint::bring_regions(Path& path) const {
+void OneSided::bring_regions(Path& path) const {
   if (path.regions == newest_region_) return;
   for (auto region = regions_.upper_bound(path.regions); region != regions_.end(); ++region)
     (void)path.endpoint->import_region_as(region->first, region->second);
   path.regions = newest_region_;
 }
 
-Endpoint* BondEndpoint::over(int member) {
+Endpoint* OneSided::over(int member) {
   for (Path& path : paths_) {
     if (path.peer_member != member || !path.live() || !path.endpoint->failure().ok()) continue;
     bring_regions(path);
@@ -74,7 +78,7 @@ Endpoint* BondEndpoint::over(int member) {
 // Work that was posted at an endpoint that over() returned counts, too. A path that has just failed
 // is given up at the next turn. A path whose peer has answered the fence is closed at both ends: the
 // peer closes its end before it answers.
-WorkState BondEndpoint::work_state() const {
+WorkState OneSided::state() const {
   WorkState all{.may_linger = false};
   for (const Path& path : paths_) {
     const WorkState of_path = path.endpoint->work_state();
@@ -86,24 +90,17 @@ WorkState BondEndpoint::work_state() const {
   return all;
 }
 
-// Order holds on one path alone. So one-sided work stays on one path until the caller knows how all
-// of it ended; then the best path is chosen. After a failure of the endpoint, its first path
-// completes the work with the failure.
-Endpoint* BondEndpoint::path_of_work(std::uint64_t bytes) {
-  if (worked_on_ != nullptr && worked_on_->at_work()) {
-    for (Path& path : paths_)
-      if (path.endpoint == worked_on_) bring_regions(path);
-    return worked_on_;
+// The path stays the same until the caller knows how all of its work ended; then the best path is
+// chosen. After a failure of the endpoint, its first path completes the work with the failure.
+Posted OneSided::post(const WorkRequest& work) {
+  if (worked_on_ == nullptr || !worked_on_->endpoint->at_work()) {
+    worked_on_ = endpoint_.failure().ok()
+                     ? endpoint_.selector().choose(work.bytes, endpoint_.bond().now())
+                     : &paths_.front();
   }
-  const std::size_t path = failure_.ok() ? choose(bytes, bond_.now()) : 0;
-  worked_on_ = path == kNowhere ? nullptr : paths_[path].endpoint;
-  if (worked_on_ != nullptr) bring_regions(paths_[path]);
-  return worked_on_;
-}
-
-Posted BondEndpoint::post_work(const WorkRequest& work) {
-  Endpoint* const path = path_of_work(work.bytes);
-  return path == nullptr ? Posted::full : path->post_work(work);
+  if (worked_on_ == nullptr) return Posted::full;
+  bring_regions(*worked_on_);
+  return worked_on_->endpoint->post_work(work);
 }
 
 }  // namespace weft::bond

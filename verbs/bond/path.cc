@@ -3,24 +3,6 @@
 
 namespace weft::bond {
 
-const char* name(PathState state) {
-  switch (state) {
-    case PathState::live:
-      return "live";
-    case PathState::lost:
-      return "lost";
-    case PathState::counted:
-      return "counted";
-    case PathState::probing:
-      return "probing";
-    case PathState::early_probing:
-      return "early_probing";
-    case PathState::early_proven:
-      return "early_proven";
-  }
-  return "unknown";
-}
-
 void Path::enter(PathState next) {
   const auto row = static_cast<std::size_t>(state_);
   invariant(kPathTransitions[row][static_cast<std::size_t>(next)],

@@ -1,6 +1,6 @@
 // A path: one rail between two bonds, as one end of it sees it. Here is what the path is now (its
-// state), how often it was connected, how fast it carries, and whether it is slow or silent;
-// recover.cc, comeback.cc, ports.cc and rate.cc say what changes that. Internal to the module.
+// state), how often it was connected, how fast it carries, and whether it is slow or silent; the parts
+// of a BondEndpoint say what changes that. Internal to the module.
 //
 // Each end has a state of its own and learns of the other's by notes. `lost` and `early_…` differ
 // from `counted` and `probing` in one point: whether the peer has said how many notices it took
@@ -37,8 +37,6 @@ enum class PathState : std::uint8_t {
   early_proven,   // as early_probing, and the echo has come: only the count is missing
 };
 inline constexpr std::size_t kPathStates = 6;
-
-[[nodiscard]] const char* name(PathState state);
 
 // The transitions that exist. Row: from; column: to; both in the order of PathState. Any other
 // transition is a bug of ours.
@@ -79,12 +77,12 @@ struct Generations {
 };
 
 // When a path that was given up is tried again, and how much depends on it.
-struct Comeback {
+struct Retry {
   std::int64_t try_ns = 0;    // when it is tried next
   std::int64_t wait_ns = 0;   // how long it waits before the first try; doubles if it is bad again
   std::int64_t tried_ns = 0;  // when it was tried last
   std::int64_t back_ns = 0;   // when it last became live again; 0: never
-  bool stands = false;        // given up although nothing failed: a reserve
+  bool is_reserve = false;    // given up although nothing failed
   bool wanted = false;        // no other path carries: it is tried without the peer's count, too
 };
 
@@ -145,17 +143,18 @@ struct Silence {
 };
 
 struct Path : Ports {
-  explicit Path(Ports ports) : Ports(std::move(ports)) {}
+  Path(Ports ports, std::size_t number) : Ports(std::move(ports)), number(number) {}
 
+  std::size_t number;  // both ends number their paths alike
   Endpoint* endpoint = nullptr;
   bool joined = false;  // was connected once: its ports reach each other
-  bool is_used = true;  // PathChoice::use_members()
+  bool is_used = true;  // use_members()
   // One-sided work was under way when the path was given up, and the peer has not said yet that its
   // end is closed (WorkState::may_linger).
   bool lingers = false;
   std::uint32_t regions = 0;  // the newest region that the endpoint knows; it knows all before
   Generations generation;
-  Comeback comeback;
+  Retry retry;
   Flow flow;
   Slowness slow;
   Silence silence;
@@ -164,6 +163,7 @@ struct Path : Ports {
   [[nodiscard]] bool live() const { return state_ == PathState::live; }
   // Connected anew and not live yet: it carries only notes about paths.
   [[nodiscard]] bool returning() const { return state_ >= PathState::probing; }
+  [[nodiscard]] bool carries_notes() const { return live() || returning(); }
   // Given up, and the peer has said what it took.
   [[nodiscard]] bool resolved() const {
     return state_ == PathState::counted || state_ == PathState::probing;

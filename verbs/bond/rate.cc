@@ -65,7 +65,7 @@ void Flow::forget(double new_rate, std::int64_t now) {
 
 // Whether all paths that the caller wants used carry well. If not, the other paths take pieces,
 // too: what they carry tells whether the used paths have grown slow, or the peer.
-bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
+bool PathSelector::do_used_carry_well(std::int64_t now) const {
   return std::ranges::all_of(paths_, [now](const Path& path) {
     if (!path.is_used) return true;
     return path.live() && !path.flow.fell_back &&
@@ -76,8 +76,8 @@ bool BondEndpoint::do_used_carry_well(std::int64_t now) const {
 // A path that was found slow may be fast again, but it is given no piece that would show it. So
 // while it carries none, its estimate doubles every return_ms, up to what it once carried; or, if
 // little is known of it, up to what the fastest path carries.
-void BondEndpoint::measure(std::int64_t now) {
-  const std::int64_t patience_ns = bond_.options().return_ms * 1'000'000;
+void PathSelector::measure(std::int64_t now) {
+  const std::int64_t patience_ns = endpoint_.bond().return_ns();
   for (Path& path : paths_) {
     if (!path.live()) continue;
     if (path.flow.connects) count_time(path, now);
@@ -92,7 +92,7 @@ void BondEndpoint::measure(std::int64_t now) {
 }
 
 // The highest rate that a path is assumed to have without evidence.
-double BondEndpoint::highest_rate(const Path& path) const {
+double PathSelector::highest_rate(const Path& path) const {
   double most = path.flow.best;
   if (path.flow.seen >= kKnownBytes) return most;
   for (const Path& other : paths_) {
@@ -101,7 +101,7 @@ double BondEndpoint::highest_rate(const Path& path) const {
   return most;
 }
 
-void BondEndpoint::close_sample(Path& path, std::int64_t now) {
+void PathSelector::close_sample(Path& path, std::int64_t now) {
   count_time(path, now);
   const auto busy = static_cast<double>(path.flow.busy_ns);
   path.flow.latest = static_cast<double>(path.flow.carried) / busy;
@@ -111,7 +111,7 @@ void BondEndpoint::close_sample(Path& path, std::int64_t now) {
   path.flow.measured = true;
   path.flow.best += (path.flow.rate - path.flow.best) *
                     std::min(1.0, busy / (path.flow.rate > path.flow.best ? kLearnNs : kForgetNs));
-  if (path.flow.held / busy >= static_cast<double>(bond_.piece_bytes()) / 2) {
+  if (path.flow.held / busy >= static_cast<double>(endpoint_.bond().piece_bytes()) / 2) {
     path.flow.fell_back = path.flow.latest < kWell * path.flow.best;
     count_slowness(path, now);
   }
@@ -124,8 +124,8 @@ void BondEndpoint::close_sample(Path& path, std::int64_t now) {
 // Counts a sample in which the path had at least half a piece to carry on average. A sample with
 // less shows how long a piece takes, and not what the path could do. If no other path carries more,
 // the sample shows nothing either.
-void BondEndpoint::count_slowness(Path& path, std::int64_t now) {
-  const double share = bond_.options().slow_share;
+void PathSelector::count_slowness(Path& path, std::int64_t now) {
+  const double share = endpoint_.bond().options().slow_share;
   if (path.flow.latest >= share * path.flow.best) {
     path.slow = {};
   } else if (path.flow.latest < share * rate_beside(path, now)) {
@@ -137,7 +137,7 @@ void BondEndpoint::count_slowness(Path& path, std::int64_t now) {
 }
 
 // What the fastest of the other paths carries now; 0 where none of them does well.
-double BondEndpoint::rate_beside(const Path& path, std::int64_t now) const {
+double PathSelector::rate_beside(const Path& path, std::int64_t now) const {
   double most = 0;
   for (const Path& other : paths_) {
     if (&other == &path || !other.live() || !other.flow.measured) continue;
@@ -150,13 +150,13 @@ double BondEndpoint::rate_beside(const Path& path, std::int64_t now) const {
 // A receiver that took nothing for a while makes the one path look slow that had pieces at that
 // time. So the receiver is asked over the other paths, and only a sample counts that began after
 // its answer.
-void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
-  const std::int64_t slow_ns = bond_.options().slow_ms * 1'000'000;
-  Path& path = paths_[index];
+void PathSelector::look_for_slowness(Path& path, std::int64_t now) {
+  const std::int64_t slow_ns = endpoint_.bond().options().slow_ms * 1'000'000;
   if (path.slow.ns < slow_ns / 2 || now - path.slow.since_ns < slow_ns) return;
   if (path.slow.asked_ns == 0) {
-    for (std::size_t p = 0; p < paths_.size(); ++p) {
-      if (paths_[p].live() && p != index) say(PathNote::What::probe, index, p);
+    for (const Path& other : paths_) {
+      if (other.live() && &other != &path)
+        endpoint_.notes().say(PathNote::What::probe, path, &other);
     }
     path.slow.asked_ns = now;
     return;
@@ -166,14 +166,13 @@ void BondEndpoint::look_for_slowness(std::size_t index, std::int64_t now) {
     return;
   const double beside = rate_beside(path, now);
   if (beside == 0) return;
-  give_up(index,
-          Status(Code::timed_out,
-                 fmt::format("{} has grown slow: it carries {} Mbit/s to rank {}, earlier {}, "
-                             "while another rail carries {}",
-                             path.interface->name(), megabits(path.slow.rate), peer(),
-                             megabits(path.flow.best), megabits(beside)),
-                 peer()),
-          Loss::judged);
+  const Rank peer = endpoint_.peer();
+  const std::string why = fmt::format(
+      "{} has grown slow: it carries {} Mbit/s to rank {}, earlier {}, while another rail carries "
+      "{}",
+      path.interface->name(), megabits(path.slow.rate), peer, megabits(path.flow.best),
+      megabits(beside));
+  endpoint_.recovery().give_up(path, Status(Code::timed_out, why, peer), Loss::judged);
 }
 
 }  // namespace weft::bond

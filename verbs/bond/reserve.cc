@@ -1,5 +1,6 @@
-// When no live path is left: paths on which nothing failed, or that are on their way back, are tried
-// at once.
+// Trying reserves when no live path is left.
+#include "verbs/bond/reserve.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,78 +16,48 @@ constexpr std::int64_t kPatience = 10;
 
 }  // namespace
 
-bool BondEndpoint::lives() const {
-  return std::ranges::any_of(paths_, &Path::live);
-}
-
-bool BondEndpoint::is_last(std::size_t path) const {
-  return paths_[path].live() && std::ranges::count(paths_, true, &Path::live) == 1;
-}
-
-// The last live path is not given up for silence: its network may recover, and the operation's
-// deadline bounds the wait. But paths that wait for their return are tried now.
-void BondEndpoint::seek_reserve(std::int64_t now) {
-  const std::int64_t between_ns = bond_.options().return_ms * 1'000'000;
-  for (Path& path : paths_) {
-    if (path.live() || path.returning()) continue;
-    path.comeback.wanted = true;
-    path.comeback.try_ns =
-        std::min(path.comeback.try_ns, std::max(now, path.comeback.tried_ns + between_ns));
+void Reserve::seek(std::int64_t now) {
+  for (Path& path : endpoint_.paths()) {
+    if (path.carries_notes()) continue;
+    Retry& retry = path.retry;
+    retry.wanted = true;
+    retry.try_ns =
+        std::min(retry.try_ns, std::max(now, retry.tried_ns + endpoint_.bond().return_ns()));
   }
 }
 
-// Nothing has failed, so this may take as long as it needs; the operation's deadline bounds it.
-void BondEndpoint::wait_for_return(const Status& why) {
+void Reserve::wait(const Status& why) {
   last_ = why;
-  reserve_until_ns_ = std::numeric_limits<std::int64_t>::max();
+  until_ns_ = std::numeric_limits<std::int64_t>::max();
 }
 
-// Tries the paths that may return at once. The peer may not know that the last path failed. When it
-// hears that we connect again, it does so, too.
-void BondEndpoint::turn_to_reserve(const Status& why, std::int64_t now) {
+void Reserve::turn_to(const Status& why, std::int64_t now) {
   last_ = why;
-  reserve_until_ns_ = now + kPatience * bond_.options().return_ms * 1'000'000;
-  seek_reserve(now);
-  look_for_reserve(now);
-  if (!failure_.ok()) return;
+  until_ns_ = now + kPatience * endpoint_.bond().return_ns();
+  seek(now);
+  look(now);
+  if (!endpoint_.failure().ok()) return;
   log(LogLevel::warning,
-      fmt::format("the last path to rank {} failed, those that may be back are tried: {}", peer(),
-                  why.text()));
+      fmt::format("the last path to rank {} failed, those that may be back are tried: {}",
+                  endpoint_.peer(), why.text()));
 }
 
 // Whether the path may carry again soon: nothing failed on it, it is on its way back, or the peer has
 // connected it again. The last cannot be found out before all notices that came over the path are
 // taken; until then the answer is yes.
-bool BondEndpoint::may_return(std::size_t index) {
-  const Path& path = paths_[index];
+bool Reserve::may_return(Path& path) const {
   if (path.returning()) return true;
   if (!path.interface->link().ok()) return false;  // now: it decides whether the peer is lost
-  if (path.comeback.stands) return true;
-  keep_aside(index);
-  return !is_drained(index) || is_sought(index);
+  if (path.retry.is_reserve) return true;
+  endpoint_.streams().keep_aside(path);
+  return !endpoint_.comeback().is_drained(path) || endpoint_.comeback().is_sought(path);
 }
 
-void BondEndpoint::look_for_reserve(std::int64_t now) {
-  if (lives() || !failure_.ok()) return;
-  bool waits = false;
-  for (std::size_t p = 0; p < paths_.size() && !waits; ++p) waits = may_return(p);
-  if (!waits || now >= reserve_until_ns_) fail(last_);
-}
-
-void BondEndpoint::look_for_returns(std::int64_t now) {
-  if (!tries_ports()) {
-    find_spares();
-    follow_ports(now);
-  }
-  for (std::size_t p = 0; p < paths_.size(); ++p) {
-    if (!paths_[p].live()) look_for_return(p, now);
-  }
-}
-
-void BondEndpoint::fail(const Status& why) {
-  failure_ = Status(why.code(),
-                    fmt::format("the last path to rank {} failed: {}", peer(), why.text()), peer());
-  for (std::size_t p = 0; p < paths_.size(); ++p) give_up(p, why);
+void Reserve::look(std::int64_t now) {
+  if (endpoint_.lives() || !endpoint_.failure().ok()) return;
+  const bool waits =
+      std::ranges::any_of(endpoint_.paths(), [this](Path& path) { return may_return(path); });
+  if (!waits || now >= until_ns_) endpoint_.fail(last_);
 }
 
 }  // namespace weft::bond
