@@ -11,12 +11,6 @@
 namespace weft::ucx {
 namespace {
 
-// File descriptors that must be free before an endpoint is made. UCX 1.13 aborts the process if an
-// endpoint cannot open its socket, or a second socket that it uses for a moment to query the
-// kernel. The other descriptors are a reserve for connections of other peers, which UCX's thread
-// may accept meanwhile.
-constexpr int kEndpointDescriptors = 8;
-
 // Checks a peer's address and returns its fixed part. UCX's worker address follows it in `bytes`.
 Result<Address> decode(std::string_view bytes, Rank peer) {
   const auto wrong = [&](std::string_view what) {
@@ -42,13 +36,6 @@ Result<Address> decode(std::string_view bytes, Rank peer) {
   if (address.rank != static_cast<std::uint32_t>(peer))
     return wrong(fmt::format("is that of rank {}", address.rank));
   return address;
-}
-
-const Status& no_access() {
-  // Never destroyed: a static context may be the last that uses it.
-  static const Status& none =
-      *new Status(Code::unavailable, "over UCX no rank reads the private memory of another");
-  return none;
 }
 
 }  // namespace
@@ -131,110 +118,6 @@ void UcxInterface::unlist(UcxEndpoint* endpoint) {
   for (auto* list : {&filled_, &reporters_, &failing_, &unanswered_, &at_work_, &stalled_})
     std::erase(*list, endpoint);
   std::erase(askers_, endpoint);
-}
-
-void UcxEndpoint::follow(UcxEndpoint& before) {
-  hello_ = before.hello_;
-  connection_ = std::move(before.connection_);
-  if (connection_ != nullptr) connection_->user = this;
-}
-
-void UcxEndpoint::hear_of_next() {
-  if (!failure_.ok()) return;
-  end(Status(Code::unavailable,
-             fmt::format("rank {} over {}: the peer connects anew", peer(), interface_.name()),
-             peer()));
-}
-
-// One-sided work of the peer may have come before this end was connected. Its answers leave here,
-// right after the hello.
-Status UcxEndpoint::open(std::string_view worker_address) {
-  if (is_open()) {
-    begin();
-    return {};
-  }
-  WEFT_RETURN_IF_ERROR(
-      check_descriptors(fmt::format("connecting to rank {} over {}", peer(), interface_.name()),
-                        kEndpointDescriptors));
-  connection_ = std::make_unique<Connection>();
-  connection_->user = this;
-  ucp_ep_params_t how{};
-  how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                   UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  how.address = reinterpret_cast<const ucp_address_t*>(worker_address.data());
-  how.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  how.err_handler.cb = [](void* self, ucp_ep_h, ucs_status_t status) {
-    auto* connection = static_cast<Connection*>(self);
-    if (!connection->is_open()) return;
-    connection->broken = status;
-    connection->user->broke();
-  };
-  how.err_handler.arg = connection_.get();
-  (void)take_words();  // discards what UCX logged before
-  const ucs_status_t status = library_.ep_create(interface_.worker(), &how, &connection_->native);
-  if (status != UCS_OK) {
-    connection_ = nullptr;
-    return ucx_error(fmt::format("connecting to rank {} over {}", peer(), interface_.name()),
-                     status, peer());
-  }
-  begin();
-  return {};
-}
-
-void UcxEndpoint::begin() {
-  connected_ = true;
-  greeting_ = message(MessageKind::hello, kControlChannel, 0);
-  const std::string_view own = interface_.own_address();
-  send(&greeting_, sizeof greeting_, std::as_bytes(std::span(own)), UCP_AM_SEND_FLAG_EAGER,
-       greeting_pending_);
-  if (owes_answers()) send_answers();
-}
-
-UcxEndpoint::UcxEndpoint(UcxInterface& interface, Rank peer, std::uint64_t nonce,
-                         std::uint16_t incarnation)
-    : Endpoint({.peer = peer, .work_needs_peer = true, .process_access = no_access()}, false),
-      interface_(interface),
-      library_(interface.library()),
-      nonce_(nonce),
-      incarnation_(incarnation),
-      outgoing_(interface.options().channels),
-      incoming_(interface.options().channels),
-      order_(interface.completions()) {
-  count_bytes(interface.options().channels * (sizeof(Outgoing) + sizeof(Incoming)));
-}
-
-std::string UcxEndpoint::describe() const {
-  return std::string(interface_.name());
-}
-
-void UcxEndpoint::count_bytes(std::size_t bytes) {
-  counted_bytes_ += bytes;
-  interface_.count_bytes(bytes);
-}
-
-bool UcxEndpoint::may_be_followed() const {
-  return is_open() && !holds_memory();
-}
-
-bool UcxEndpoint::has_lost_connection() const {
-  return connection_ != nullptr && !may_be_followed();
-}
-
-bool UcxEndpoint::may_go() {
-  collect_pieces();
-  collect_batches();
-  const bool has_connection = connection_ != nullptr && connection_->native != nullptr;
-  return forgotten_ && !has_connection && !closing_ && !flushing_ && held_pieces_.empty() &&
-         batches_ == batches_sent_ && !greeting_pending_ && !goodbye_pending_ && !holds_memory() &&
-         std::ranges::none_of(answers_,
-                              [](const Answer& answer) { return bool(answer.pending); }) &&
-         work_.empty() && !order_.at_work();
-}
-
-void UcxEndpoint::give_back_all() {
-  drop_pieces();
-  if (filling() != nullptr) interface_.give_batch(std::move(batch_[batches_ % kBatches]));
-  interface_.uncount_bytes(counted_bytes_);
 }
 
 // An asker is passed over if its notice was released in the meantime, or if its rank has another

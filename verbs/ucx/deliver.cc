@@ -1,5 +1,6 @@
-// The receiving side of the data path. Every message is checked before it changes anything: peers
-// are not trusted with indices, sizes or addresses.
+// Messages that arrive at the interface: whose they are, and which part of an endpoint takes them.
+// Every message is checked before it changes anything: peers are not trusted with indices, sizes or
+// addresses.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -102,10 +103,10 @@ bool UcxInterface::deliver(const void* header, std::size_t header_bytes, const A
   bool good = false;
   switch (message.kind) {
     case MessageKind::notice:
-      good = from->take_notice(decoded<NoticeMessage>(header), data, taken);
+      good = from->receiver().take_notice(decoded<NoticeMessage>(header), data, taken);
       break;
     case MessageKind::credit:
-      good = from->take_credit(message);
+      good = from->sender().take_credit(message);
       break;
     case MessageKind::hello:
       good = !data.rendezvous && from->take_hello(data.data, data.bytes);
@@ -117,126 +118,13 @@ bool UcxInterface::deliver(const void* header, std::size_t header_bytes, const A
     case MessageKind::write:
     case MessageKind::read:
     case MessageKind::compare_swap:
-      good = from->take_work(decoded<WorkMessage>(header), data, taken);
+      good = from->target().take_work(decoded<WorkMessage>(header), data, taken);
       break;
     case MessageKind::answer:
-      good = from->take_answer(decoded<AnswerMessage>(header), data, taken);
+      good = from->one_sided().take_answer(decoded<AnswerMessage>(header), data, taken);
       break;
   }
   return good || refuse(fmt::format("rank {} breaks the protocol", message.rank).c_str());
-}
-
-bool UcxEndpoint::take_hello(const void* address, std::size_t bytes) {
-  if (bytes > kAddressBytes) return false;
-  hello_.assign(static_cast<const char*>(address), bytes);
-  if (interface_.closed()) interface_.answer_later(*this);
-  return true;
-}
-
-bool UcxEndpoint::take_credit(const Message& message) {
-  Outgoing& out = outgoing_[message.channel];
-  // Messages may overtake each other. So a count that is lower than an earlier one is no error, and
-  // is ignored.
-  const std::uint64_t arrived = message.released + message.ahead;
-  if (message.released > out.posted || arrived > out.posted) return false;
-  out.released = std::max(out.released, message.released);
-  out.arrived = std::max(out.arrived, arrived);
-  return true;
-}
-
-bool UcxEndpoint::take_notice(const NoticeMessage& notice, const Arriving& data, bool& taken) {
-  const std::uint32_t channel = notice.message.channel;
-  Incoming& in = incoming_[channel];
-  const std::uint32_t slots = interface_.options().slots;
-  const bool overstated =
-      notice.header.form == PieceForm::payload && notice.header.bytes > data.bytes;
-  if (overstated || notice.message.number - in.next >= slots || data.rendezvous ||
-      data.bytes > interface_.piece_bytes() || !take_credit(notice.message))
-    return false;
-  if (in.arrivals == nullptr) [[unlikely]] {
-    in.arrivals = std::make_unique<Arrival[]>(slots);
-    count_bytes(slots * sizeof(Arrival));
-  }
-  Arrival& arrival = in.arrivals[notice.message.number & (slots - 1)];
-  if (arrival.is_there) return false;
-  arrival.header = notice.header;
-  arrival.is_there = true;
-  arrival.is_piece = data.bytes > interface_.payload_stride();
-  take_payload(arrival, data, taken);
-  if (arrival.is_piece) {
-    report_later(channel);
-    interface_.report_soon();
-  }
-  while (in.arrived - in.next < slots && in.arrivals[in.arrived & (slots - 1)].is_there)
-    ++in.arrived;
-  interface_.count_arrival();
-  if (channel == kControlChannel) interface_.ask_attention(*this);
-  return true;
-}
-
-// A piece stays in UCX's receive buffer if UCX allows that. All other payloads are copied.
-void UcxEndpoint::take_payload(Arrival& arrival, const Arriving& data, bool& taken) {
-  arrival.payload = nullptr;
-  if (data.bytes == 0) return;
-  taken = data.can_be_kept && arrival.is_piece;
-  if (taken) {
-    arrival.kept = data.data;
-    arrival.payload = static_cast<const std::byte*>(data.data);
-    return;
-  }
-  arrival.copy = interface_.pool(arrival.is_piece).take();
-  std::memcpy(arrival.copy.get(), data.data, data.bytes);
-  arrival.payload = arrival.copy.get();
-}
-
-void UcxEndpoint::give_back(Arrival& arrival) {
-  if (arrival.kept != nullptr)
-    library_.am_data_release(interface_.worker(), std::exchange(arrival.kept, nullptr));
-  if (arrival.copy != nullptr) interface_.pool(arrival.is_piece).give(std::move(arrival.copy));
-}
-
-void UcxEndpoint::drop_pieces() {
-  for (Incoming& in : incoming_) {
-    if (in.arrivals == nullptr) continue;
-    for (Arrival& arrival : std::span(in.arrivals.get(), interface_.options().slots))
-      give_back(arrival);
-  }
-  drop_waiting();
-}
-
-// Lets UCX move the data of a rendezvous. `landed` is called when that has ended, perhaps before
-// this function returns.
-void UcxEndpoint::receive(void* data, std::byte* into, std::size_t bytes, Landed landed,
-                          void* what) {
-  ucp_request_param_t how{};
-  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  how.cb.recv_am = landed;
-  how.user_data = what;
-  const ucs_status_ptr_t request =
-      library_.am_recv_data(interface_.worker(), data, into, bytes, &how);
-  if (!UCS_PTR_IS_PTR(request)) landed(nullptr, UCS_PTR_RAW_STATUS(request), bytes, what);
-}
-
-Notice UcxEndpoint::front(std::uint32_t channel) {
-  const Incoming& in = incoming_[channel];
-  if (in.arrivals == nullptr) return {};
-  const Arrival& arrival = in.arrivals[in.next & (interface_.options().slots - 1)];
-  if (!arrival.is_there) return {};
-  return {&arrival.header, arrival.payload};
-}
-
-std::uint64_t UcxEndpoint::arrived(std::uint32_t channel) {
-  return incoming_[channel].arrived;
-}
-
-Lines Pool::take() {
-  if (free_.empty()) {
-    counted_ += bytes_;
-    return make_lines(bytes_);
-  }
-  Lines lines = std::move(free_.back());
-  free_.pop_back();
-  return lines;
 }
 
 }  // namespace weft::ucx

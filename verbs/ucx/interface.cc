@@ -64,11 +64,6 @@ std::size_t lines_for(std::size_t payload) {
   return (std::max(payload, kControlBytes) + kLine - 1) / kLine * kLine;
 }
 
-void finished(void* request, ucs_status_t, void* pending) {
-  *static_cast<bool*>(pending) = false;
-  (*library())->request_free(request);
-}
-
 // The names of the kernel's network interfaces, for the error if the device that was asked for is
 // not there.
 std::string devices_here() {
@@ -78,17 +73,6 @@ std::string devices_here() {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", one->if_name);
   if (all != nullptr) if_freenameindex(all);
   return names;
-}
-
-// The parameters of a flush or a close. `*pending` becomes false when that has ended.
-ucp_request_param_t until_finished(bool* pending, std::uint32_t flags) {
-  ucp_request_param_t how{};
-  how.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  how.flags = flags;
-  how.cb.send = finished;
-  how.user_data = pending;
-  return how;
 }
 
 }  // namespace
@@ -262,66 +246,25 @@ void UcxInterface::proceed_later(UcxEndpoint& endpoint) {
 }
 
 std::size_t UcxInterface::poll(std::span<Completion> completions) {
-  std::erase_if(at_work_, [](UcxEndpoint* endpoint) { return !endpoint->collect(); });
+  std::erase_if(at_work_, [](UcxEndpoint* endpoint) { return !endpoint->one_sided().collect(); });
   return completions_.poll(completions);
+}
+
+std::unique_ptr<Batch> UcxInterface::take_batch() {
+  if (free_batches_.empty()) {
+    auto batch = std::make_unique<Batch>();
+    batch->bytes = make_lines(batch_bytes_);
+    count_bytes(batch_bytes_);
+    return batch;
+  }
+  auto batch = std::move(free_batches_.back());
+  free_batches_.pop_back();
+  batch->used = 0;
+  return batch;
 }
 
 void UcxInterface::warn_once(const Status& status) {
   if (!std::exchange(warned_, true)) log(LogLevel::warning, status.to_string());
-}
-
-void UcxEndpoint::broke() {
-  interface_.fail_later(*this);
-}
-
-void UcxEndpoint::fail() {
-  if (!failure_.ok()) return;
-  const std::string path = fmt::format("rank {} over {}", peer(), interface_.name());
-  (void)take_words();  // discards what UCX logged before
-  end(peer_closed() ? Status(Code::peer_left, path + ": it closed its interface", peer())
-                    : ucx_error("the path to " + path + " failed", connection_->broken, peer()));
-}
-
-// Nothing more is sent or taken.
-void UcxEndpoint::end(const Status& why) {
-  failure_ = why;
-  flush_work(why);
-  flush();  // what waited is dropped
-  if (owes_answers()) send_answers();
-  drop_waiting();
-}
-
-void UcxEndpoint::say_goodbye() {
-  hand_over_pieces(~std::size_t{0});
-  flush();
-  send_batch();
-  goodbye_ = message(MessageKind::goodbye, kControlChannel, 0);
-  send(&goodbye_, sizeof goodbye_, {}, UCP_AM_SEND_FLAG_EAGER, goodbye_pending_);
-  flushing_ = true;
-  const ucp_request_param_t how = until_finished(&flushing_, 0);
-  if (working() && UCS_PTR_IS_PTR(library_.ep_flush(connection_->native, &how))) return;
-  flushing_ = false;
-}
-
-void UcxEndpoint::disconnect() {
-  if (connection_ == nullptr || connection_->native == nullptr) return;
-  closing_ = true;
-  const ucp_request_param_t how = until_finished(&closing_, UCP_EP_CLOSE_FLAG_FORCE);
-  const ucp_ep_h native = std::exchange(connection_->native, nullptr);
-  if (!UCS_PTR_IS_PTR(library_.ep_close(native, &how))) closing_ = false;
-  flush();  // sends nothing: what waited is dropped
-}
-
-// A connection that works is kept for the next endpoint, unless UCX may still touch memory. It then
-// gets a moment to finish what it is writing before it is closed. If UCX 1.13 is cut off in the
-// middle of a write, it leaves a connection behind that can end the process: when the peer closes
-// its end while this connection can be written to.
-void UcxEndpoint::abandon(const Status& why) {
-  if (is_open() && holds_memory()) interface_.let_go(*this);
-  if (failure_.ok()) end(why);
-  if (may_be_followed()) return;
-  disconnect();
-  interface_.wait_closed(*this);
 }
 
 // UCX cancels its requests at the next progress and waits for no peer. The deadline only guards
@@ -375,7 +318,8 @@ void UcxInterface::close() {
     if (endpoint->holds_memory()) endpoint->disconnect();
     wait_closed(*endpoint);
   }
-  for (UcxEndpoint* endpoint : open) endpoint->flush_work(Status(Code::closed, "flushed by close"));
+  for (UcxEndpoint* endpoint : open)
+    endpoint->one_sided().flush(Status(Code::closed, "flushed by close"));
 }
 
 // A forked child has a copy of UCX's objects but not UCX's threads. It leaves the objects alone,
@@ -392,8 +336,8 @@ UcxInterface::~UcxInterface() {
     const auto let_go = [](const auto& known) { return !known.second->closing(); };
     drain([&] { return std::all_of(known_.begin(), known_.end(), let_go); },
           Deadline::after_ms(kFarewellMs));
-    for (auto& [nonce, endpoint] : known_) endpoint->drop_pieces();
-    for (auto& endpoint : replaced_) endpoint->drop_pieces();
+    for (auto& [nonce, endpoint] : known_) endpoint->drop_arrivals();
+    for (auto& endpoint : replaced_) endpoint->drop_arrivals();
     if (!answered_all()) return;
     library_.worker_destroy(worker_);
   }

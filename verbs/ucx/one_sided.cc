@@ -1,7 +1,5 @@
-// One-sided work of ours. An active message cannot do it alone, so the target's lane does it when
-// the message comes, and answers (target.cc). By the answer the origin knows what became of its
-// work.
-#include <fmt/core.h>
+// Work of ours: how it is sent, and what its answer says.
+#include "verbs/ucx/one_sided.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,19 +23,18 @@ MessageKind message_of(WorkKind kind) {
 
 }  // namespace
 
-std::uint32_t UcxEndpoint::protocol_for(std::size_t bytes) const {
-  return bytes > interface_.payload_stride() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
-}
+OneSided::OneSided(UcxEndpoint& endpoint)
+    : endpoint_(endpoint), interface_(endpoint.interface()), order_(interface_.completions()) {}
 
-Posted UcxEndpoint::post_work(const WorkRequest& request) {
+Posted OneSided::post(const WorkRequest& request) {
   if (!interface_.completions().has_room()) return Posted::full;
   const bool is_swap = request.kind == WorkKind::compare_swap;
   Work& work = work_.emplace_back();
   work.request = request;
-  work.endpoint = this;
+  work.owner = this;
   WorkMessage& message = work.message;
   message.message =
-      this->message(message_of(request.kind), kControlChannel, first_work_ + work_.size() - 1);
+      endpoint_.message(message_of(request.kind), kControlChannel, first_work_ + work_.size() - 1);
   message.form = request.remote.form;
   message.word = request.remote.word;
   message.region = request.remote.bytes;
@@ -45,13 +42,13 @@ Posted UcxEndpoint::post_work(const WorkRequest& request) {
   message.expected = request.expected;
   message.desired = request.desired;
   order_.begin();
-  interface_.collect_later(*this);
+  interface_.collect_later(endpoint_);
   if (interface_.closed()) {
     work.answered = true;
     work.status = Status(Code::closed, "flushed by close");
-  } else if (!failure_.ok()) {
+  } else if (!endpoint_.failure().ok()) {
     work.answered = true;
-    work.status = failure_;
+    work.status = endpoint_.failure();
   } else if (order_.is_broken()) {
     work.answered = true;
     work.status = order_.behind();
@@ -59,18 +56,19 @@ Posted UcxEndpoint::post_work(const WorkRequest& request) {
     work.answered = true;
     work.status = refused;
     order_.fail(message.message.number + 1, refused);
-  } else if (working()) {
+  } else if (endpoint_.working()) {
     message.place = works_sent_++;
     message.sequence = order_.sequence();
     const std::span<const std::byte> data(request.local,
                                           request.kind == WorkKind::write ? request.bytes : 0);
-    if (!join_batch(&message, sizeof message, data))
-      send(&message, sizeof message, data, protocol_for(data.size()), work.sending);
+    if (!endpoint_.sender().join_batch(&message, sizeof message, data))
+      endpoint_.send(&message, sizeof message, data, endpoint_.protocol_for(data.size()),
+                     work.sending);
   }
   return Posted::posted;
 }
 
-bool UcxEndpoint::take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken) {
+bool OneSided::take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken) {
   const std::uint64_t number = answer.message.number;
   if (number < first_work_) return true;  // the work was flushed, or this is its second answer
   if (number - first_work_ >= work_.size()) return false;
@@ -85,30 +83,31 @@ bool UcxEndpoint::take_answer(const AnswerMessage& answer, const Arriving& data,
   if (data.rendezvous) {
     taken = true;
     work.receiving = true;
-    receive(data.data, work.request.local, data.bytes, landed_read, &work);
+    endpoint_.receive(data.data, work.request.local, data.bytes, landed_read, &work);
   } else if (data.bytes != 0) {
     std::memcpy(work.request.local, data.data, data.bytes);
   }
   return true;
 }
 
-void UcxEndpoint::landed_read(void* request, ucs_status_t status, std::size_t, void* what) {
+void OneSided::landed_read(void* request, ucs_status_t status, std::size_t, void* what) {
   auto& work = *static_cast<Work*>(what);
-  if (request != nullptr) work.endpoint->library_.request_free(request);
+  if (request != nullptr) work.owner->interface_.library().request_free(request);
   work.receiving = false;
-  if (status != UCS_OK) work.endpoint->end(work, WorkVerdict::lost);
+  if (status != UCS_OK) work.owner->end(work, WorkVerdict::lost);
 }
 
 // WorkOrder numbers work from 1, messages number it from 0.
-void UcxEndpoint::end(Work& work, WorkVerdict verdict) {
+void OneSided::end(Work& work, WorkVerdict verdict) {
   if (verdict == WorkVerdict::done) return;
-  work.status = verdict == WorkVerdict::behind ? order_.behind()
-                                               : refusal_of(work.request, peer(), verdict, "UCX");
+  work.status = verdict == WorkVerdict::behind
+                    ? order_.behind()
+                    : refusal_of(work.request, endpoint_.peer(), verdict, "UCX");
   order_.fail(work.message.message.number + 1, work.status);
 }
 
 // Work that was not answered may still be done by the peer, as long as its end is open.
-void UcxEndpoint::flush_work(const Status& status) {
+void OneSided::flush(const Status& status) {
   for (Work& work : work_) {
     if (work.answered) continue;
     lingers_ = true;
@@ -117,7 +116,7 @@ void UcxEndpoint::flush_work(const Status& status) {
   }
 }
 
-bool UcxEndpoint::collect() {
+bool OneSided::collect() {
   while (!work_.empty()) {
     Work& work = work_.front();
     if (!work.answered || work.sending || work.receiving) return true;
@@ -128,9 +127,28 @@ bool UcxEndpoint::collect() {
   return false;
 }
 
-bool UcxEndpoint::holds_memory() const {
-  const auto held = [](const Work& work) { return work.sending || work.receiving; };
-  return std::ranges::any_of(work_, held) || std::ranges::any_of(answers_, &Answer::touches_memory);
+bool OneSided::holds_memory() const {
+  return std::ranges::any_of(work_,
+                             [](const Work& work) { return work.sending || work.receiving; });
+}
+
+Status OneSided::import_region(std::uint32_t number, std::string_view keys) {
+  WEFT_ASSIGN(const RegionKey key,
+              find_region_key(keys, RegionWay::ucx, endpoint_.nonce(), endpoint_.peer()));
+  regions_.emplace(number, key);
+  return {};
+}
+
+Status OneSided::name_region(WorkMessage& message, const WorkRequest& request) const {
+  if (request.remote.form != PieceForm::region) return {};
+  const auto found = regions_.find(request.remote.region);
+  if (found == regions_.end())
+    return refusal_of(request, endpoint_.peer(), WorkVerdict::unknown, "UCX");
+  const RegionKey& key = found->second;
+  const WorkVerdict verdict = check_region(request, key.word, key.bytes);
+  if (verdict != WorkVerdict::done) return refusal_of(request, endpoint_.peer(), verdict, "UCX");
+  message.region = key.number;
+  return {};
 }
 
 }  // namespace weft::ucx

@@ -43,21 +43,24 @@ bool UcxInterface::progress() {
 }
 
 void UcxInterface::proceed_stalled() {
-  for (UcxEndpoint* endpoint : stalled_) endpoint->proceed();
-  std::erase_if(stalled_, [](UcxEndpoint* endpoint) { return !endpoint->has_waiting_work(); });
+  for (UcxEndpoint* endpoint : stalled_) endpoint->target().proceed();
+  std::erase_if(stalled_,
+                [](UcxEndpoint* endpoint) { return !endpoint->target().has_waiting_work(); });
 }
 
 void UcxInterface::flush_batches() {
   std::swap(filled_, flushing_);
-  for (UcxEndpoint* endpoint : flushing_) endpoint->flush();
+  for (UcxEndpoint* endpoint : flushing_) endpoint->sender().flush();
   flushing_.clear();
-  std::erase_if(reporters_, [](UcxEndpoint* endpoint) { return !endpoint->owes_reports(); });
+  std::erase_if(reporters_,
+                [](UcxEndpoint* endpoint) { return !endpoint->receiver().owes_reports(); });
 }
 
 void UcxInterface::report_releases() {
   urgent_ = false;
   idle_calls_ = 0;
-  std::erase_if(reporters_, [](UcxEndpoint* endpoint) { return endpoint->report_releases(); });
+  std::erase_if(reporters_,
+                [](UcxEndpoint* endpoint) { return endpoint->receiver().report_releases(); });
   flush_batches();
 }
 

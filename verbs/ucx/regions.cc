@@ -1,4 +1,4 @@
-// Regions: those that we expose, and how work on those of a peer is named to it.
+// Regions that we expose.
 #include <algorithm>
 
 #include "verbs/ucx/interface.h"
@@ -38,34 +38,18 @@ void UcxInterface::withdraw(std::uint32_t number) {
   exposed_.erase(found);
   if (process_ != getpid() || worker_ == nullptr) return;
   const auto is_still = [&] {
-    return std::ranges::none_of(known_,
-                                [&](const auto& known) { return known.second->moves(memory); }) &&
-           std::ranges::none_of(replaced_, [&](const auto& old) { return old->moves(memory); });
+    return std::ranges::none_of(
+               known_, [&](const auto& known) { return known.second->target().moves(memory); }) &&
+           std::ranges::none_of(replaced_,
+                                [&](const auto& old) { return old->target().moves(memory); });
   };
   if (is_still() || drain(is_still, Deadline::after_ms(kLastDataMs))) return;
   for (auto& [nonce, endpoint] : known_) {
-    if (!endpoint->moves(memory)) continue;
+    if (!endpoint->target().moves(memory)) continue;
     endpoint->abandon(Status(Code::unavailable,
                              name_ + ": a region was withdrawn while the peer worked on it",
                              endpoint->peer()));
   }
-}
-
-Status UcxEndpoint::import_region_as(std::uint32_t number, std::string_view keys) {
-  WEFT_ASSIGN(const RegionKey key, find_region_key(keys, RegionWay::ucx, nonce_, peer()));
-  regions_.emplace(number, key);
-  return {};
-}
-
-Status UcxEndpoint::name_region(WorkMessage& message, const WorkRequest& request) const {
-  if (request.remote.form != PieceForm::region) return {};
-  const auto found = regions_.find(request.remote.region);
-  if (found == regions_.end()) return refusal_of(request, peer(), WorkVerdict::unknown, "UCX");
-  const RegionKey& key = found->second;
-  const WorkVerdict verdict = check_region(request, key.word, key.bytes);
-  if (verdict != WorkVerdict::done) return refusal_of(request, peer(), verdict, "UCX");
-  message.region = key.number;
-  return {};
 }
 
 }  // namespace weft::ucx

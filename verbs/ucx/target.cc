@@ -1,14 +1,6 @@
-// One-sided work of a peer. Our lane does it, only inside our shared heap and inside the regions that
-// we expose, and answers.
-//
-// Work is begun in the order in which its origin sent it (WorkMessage::place). Most work has ended
-// when begin_work() returns. Two kinds have not, because UCX goes on moving their data: large
-// writes and reads. They are called bulk. Bulk waits only for unfinished work on the same bytes, so
-// that it streams at full speed. All other work may publish or take a word, and waits for all
-// unfinished work before it.
-//
-// If work is refused, the rest of its sequence (WorkOrder::sequence()) is refused, too: the work
-// that its origin posted before it could know of the refusal.
+// Work of the peer: when it is begun, and how it is answered.
+#include "verbs/ucx/target.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -42,8 +34,10 @@ std::uint64_t compare_swap(std::byte* word, std::uint64_t expected, std::uint64_
 
 }  // namespace
 
+Target::Target(UcxEndpoint& endpoint) : endpoint_(endpoint), interface_(endpoint.interface()) {}
+
 // Of a region the message has no length beside that of the work itself.
-WorkRequest UcxEndpoint::request_of(const WorkMessage& work) {
+WorkRequest Target::request_of(const WorkMessage& work) {
   const bool is_swap = work.message.kind == MessageKind::compare_swap;
   const std::size_t bytes = work.form != PieceForm::region ? work.region
                             : is_swap                      ? sizeof work.desired
@@ -53,7 +47,7 @@ WorkRequest UcxEndpoint::request_of(const WorkMessage& work) {
 
 // A peer has at most Completions::kMost pieces of work outstanding. As many answers again may wait
 // until UCX no longer reads them.
-bool UcxEndpoint::take_work(const WorkMessage& work, const Arriving& data, bool& taken) {
+bool Target::take_work(const WorkMessage& work, const Arriving& data, bool& taken) {
   while (!answers_.empty() && answers_.front().sent && !answers_.front().pending)
     answers_.pop_front();
   const bool has_data = work.message.kind == MessageKind::write;
@@ -69,7 +63,7 @@ bool UcxEndpoint::take_work(const WorkMessage& work, const Arriving& data, bool&
   return true;
 }
 
-bool UcxEndpoint::may_begin(const WorkMessage& work, bool rendezvous) const {
+bool Target::may_begin(const WorkMessage& work, bool rendezvous) const {
   const bool is_bulk = rendezvous || work.message.kind == MessageKind::read;
   std::span<std::byte> place;
   (void)find_place(work, place);  // work that is refused touches nothing
@@ -78,13 +72,21 @@ bool UcxEndpoint::may_begin(const WorkMessage& work, bool rendezvous) const {
   });
 }
 
-bool UcxEndpoint::moves(std::span<const std::byte> memory) const {
+bool Target::moves(std::span<const std::byte> memory) const {
   return std::ranges::any_of(answers_, [&](const Answer& answer) {
     return answer.touches_memory() && overlap(memory, answer.place);
   });
 }
 
-bool UcxEndpoint::keep(const WorkMessage& work, const Arriving& data, bool& taken) {
+bool Target::holds_memory() const {
+  return std::ranges::any_of(answers_, &Answer::touches_memory);
+}
+
+bool Target::is_over() const {
+  return std::ranges::none_of(answers_, [](const Answer& answer) { return bool(answer.pending); });
+}
+
+bool Target::keep(const WorkMessage& work, const Arriving& data, bool& taken) {
   const std::uint64_t place = work.place - next_place_;
   if (place >= Completions::kMost) return false;
   if (waiting_.size() <= place) waiting_.resize(place + 1);
@@ -99,14 +101,14 @@ bool UcxEndpoint::keep(const WorkMessage& work, const Arriving& data, bool& take
     waiting.copy.assign(bytes, bytes + data.bytes);
     waiting.data.data = waiting.copy.data();
   }
-  interface_.proceed_later(*this);
+  interface_.proceed_later(endpoint_);
   return true;
 }
 
 // A callback of UCX may call this function again. Then the inner call returns and the outer one
 // goes on.
-void UcxEndpoint::proceed() {
-  if (!failure_.ok()) return drop_waiting();
+void Target::proceed() {
+  if (!endpoint_.failure().ok()) return drop_waiting();
   if (proceeding_) return;
   proceeding_ = true;
   while (!waiting_.empty() && waiting_.front().is_here &&
@@ -122,18 +124,18 @@ void UcxEndpoint::proceed() {
 }
 
 // Frees the memory of UCX that was kept for the work.
-void UcxEndpoint::free_kept(const Waiting& work) {
+void Target::free_kept(const Waiting& work) {
   if (work.is_here && work.data.bytes != 0 && work.copy.empty())
-    library_.am_data_release(interface_.worker(), work.data.data);
+    interface_.library().am_data_release(interface_.worker(), work.data.data);
 }
 
-void UcxEndpoint::drop_waiting() {
+void Target::drop_waiting() {
   for (const Waiting& work : std::exchange(waiting_, {})) free_kept(work);
 }
 
 // Whether the work stays where peers may work. If so, `place` is the memory of ours that it reads
 // or writes.
-WorkVerdict UcxEndpoint::find_place(const WorkMessage& work, std::span<std::byte>& place) const {
+WorkVerdict Target::find_place(const WorkMessage& work, std::span<std::byte>& place) const {
   const WorkRequest request = request_of(work);
   const bool is_swap = request.kind == WorkKind::compare_swap;
   const std::size_t bytes = is_swap ? sizeof work.desired : work.bytes;
@@ -153,11 +155,12 @@ WorkVerdict UcxEndpoint::find_place(const WorkMessage& work, std::span<std::byte
 }
 
 // Sets `taken` if UCX goes on moving the data (a rendezvous) and therefore has to keep them.
-void UcxEndpoint::begin_work(const WorkMessage& work, const Arriving& data, bool& taken) {
+void Target::begin_work(const WorkMessage& work, const Arriving& data, bool& taken) {
   Answer& answer = answers_.emplace_back();
-  answer.endpoint = this;
+  answer.target = this;
   answer.sequence = work.sequence;
-  answer.message.message = message(MessageKind::answer, kControlChannel, work.message.number);
+  answer.message.message =
+      endpoint_.message(MessageKind::answer, kControlChannel, work.message.number);
   std::span<std::byte> place;
   const WorkVerdict verdict =
       failed_sequence_ == work.sequence ? WorkVerdict::behind : find_place(work, place);
@@ -173,38 +176,40 @@ void UcxEndpoint::begin_work(const WorkMessage& work, const Arriving& data, bool
   } else if (data.rendezvous) {
     answer.ready = false;
     taken = true;
-    return receive(data.data, place.data(), data.bytes, landed_write, &answer);
+    return endpoint_.receive(data.data, place.data(), data.bytes, landed_write, &answer);
   } else {
     publish_bytes(place.data(), static_cast<const std::byte*>(data.data), data.bytes);
   }
   send_answers();
 }
 
-void UcxEndpoint::landed_write(void* request, ucs_status_t status, std::size_t, void* what) {
+void Target::landed_write(void* request, ucs_status_t status, std::size_t, void* what) {
   auto& answer = *static_cast<Answer*>(what);
-  UcxEndpoint& endpoint = *answer.endpoint;
-  if (request != nullptr) endpoint.library_.request_free(request);
+  Target& target = *answer.target;
+  if (request != nullptr) target.interface_.library().request_free(request);
   if (status != UCS_OK) {
     answer.message.verdict = WorkVerdict::lost;
-    endpoint.failed_sequence_ = answer.sequence;
+    target.failed_sequence_ = answer.sequence;
   }
   answer.ready = true;
-  endpoint.send_answers();
-  endpoint.proceed();
+  target.send_answers();
+  target.proceed();
 }
 
-void UcxEndpoint::send_answers() {
-  if (!connected()) {
-    interface_.answer_later(*this);
+void Target::send_answers() {
+  if (!endpoint_.connected()) {
+    interface_.answer_later(endpoint_);
     return;
   }
   for (Answer& answer : answers_) {
     if (answer.sent) continue;
     if (!answer.ready) return;
     answer.sent = true;
-    if (!working() || join_batch(&answer.message, sizeof answer.message, answer.data)) continue;
-    send(&answer.message, sizeof answer.message, answer.data, protocol_for(answer.data.size()),
-         answer.pending);
+    if (!endpoint_.working() ||
+        endpoint_.sender().join_batch(&answer.message, sizeof answer.message, answer.data))
+      continue;
+    endpoint_.send(&answer.message, sizeof answer.message, answer.data,
+                   endpoint_.protocol_for(answer.data.size()), answer.pending);
   }
 }
 
