@@ -119,20 +119,6 @@ std::string Context::explain() const {
   return core_->explain();
 }
 
-namespace {
-
-// Copies an operand one member at a time. The caller has just stored the members one by one, and a
-// load that is wider than those stores would wait until they have left the core (engine/README.md).
-// CMake keeps the compiler from joining the loads in this file.
-Input by_member(const Input& x) {
-  return {x.data, x.count, x.type};
-}
-Output by_member(const Output& y) {
-  return {y.data, y.count, y.type};
-}
-
-}  // namespace
-
 Status Context::run(const Request& request) {
   if (is_forked_child()) return forked_child_error(name(request.collective));
   return core_->run(request);
@@ -163,64 +149,58 @@ Result<Prepared> Context::prepare(const Request& request) {
 
 WEFT_OPERATION(neighbor_allreduce,
                (const Input& x, const Output& y, const NeighborWeights& weights),
-               .collective = Collective::neighbor_allreduce, .input = by_member(x),
-               .output = by_member(y), .weights = &weights)
+               .collective = Collective::neighbor_allreduce, .input = x, .output = y,
+               .weights = &weights)
 WEFT_OPERATION(hierarchical_neighbor_allreduce,
                (const Input& x, const Output& y, const NeighborWeights& machine_weights),
-               .collective = Collective::hierarchical_neighbor_allreduce, .input = by_member(x),
-               .output = by_member(y), .weights = &machine_weights)
+               .collective = Collective::hierarchical_neighbor_allreduce, .input = x, .output = y,
+               .weights = &machine_weights)
 WEFT_OPERATION(neighbor_allgather,
                (const Input& x, const Output& y, std::span<const std::size_t> counts),
-               .collective = Collective::neighbor_allgather, .input = by_member(x),
-               .output = by_member(y), .counts = counts)
+               .collective = Collective::neighbor_allgather, .input = x, .output = y,
+               .counts = counts)
 WEFT_OPERATION(allreduce,
                (const Input& x, const Output& y, ReduceOp op, AllreduceAlgorithm algorithm),
-               .collective = Collective::allreduce, .input = by_member(x), .output = by_member(y),
-               .op = op, .algorithm = algorithm)
+               .collective = Collective::allreduce, .input = x, .output = y, .op = op,
+               .algorithm = algorithm)
 WEFT_OPERATION(local_allreduce, (const Input& x, const Output& y, ReduceOp op),
-               .collective = Collective::local_allreduce, .input = by_member(x),
-               .output = by_member(y), .op = op)
+               .collective = Collective::local_allreduce, .input = x, .output = y, .op = op)
 WEFT_OPERATION(broadcast, (const Input& x, const Output& y, Rank root),
-               .collective = Collective::broadcast, .input = by_member(x), .output = by_member(y),
-               .root = root)
+               .collective = Collective::broadcast, .input = x, .output = y, .root = root)
 WEFT_OPERATION(barrier, (), .collective = Collective::barrier)
 WEFT_OPERATION(allgather, (const Input& x, const Output& y, std::span<const std::size_t> counts),
-               .collective = Collective::allgather, .input = by_member(x), .output = by_member(y),
-               .counts = counts)
+               .collective = Collective::allgather, .input = x, .output = y, .counts = counts)
 WEFT_OPERATION(reduce_scatter,
                (const Input& x, const Output& y, ReduceOp op, std::span<const std::size_t> counts),
-               .collective = Collective::reduce_scatter, .input = by_member(x),
-               .output = by_member(y), .op = op, .counts = counts)
+               .collective = Collective::reduce_scatter, .input = x, .output = y, .op = op,
+               .counts = counts)
 WEFT_OPERATION(reduce, (const Input& x, const Output& y, Rank root, ReduceOp op),
-               .collective = Collective::reduce, .input = by_member(x), .output = by_member(y),
-               .op = op, .root = root)
+               .collective = Collective::reduce, .input = x, .output = y, .op = op, .root = root)
 WEFT_OPERATION(gather,
                (const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts),
-               .collective = Collective::gather, .input = by_member(x), .output = by_member(y),
-               .root = root, .counts = counts)
+               .collective = Collective::gather, .input = x, .output = y, .root = root,
+               .counts = counts)
 WEFT_OPERATION(scatter,
                (const Input& x, const Output& y, Rank root, std::span<const std::size_t> counts),
-               .collective = Collective::scatter, .input = by_member(x), .output = by_member(y),
-               .root = root, .counts = counts)
+               .collective = Collective::scatter, .input = x, .output = y, .root = root,
+               .counts = counts)
 WEFT_OPERATION(alltoall, (const Input& x, const Output& y), .collective = Collective::alltoall,
-               .input = by_member(x), .output = by_member(y))
+               .input = x, .output = y)
 WEFT_OPERATION(alltoallv,
                (const Input& x, const Output& y, std::span<const std::size_t> send_counts,
                 std::span<const std::size_t> receive_counts),
-               .collective = Collective::alltoall, .input = by_member(x), .output = by_member(y),
-               .counts = send_counts, .receive_counts = receive_counts)
-WEFT_OPERATION(send, (const Input& x, Rank to), .collective = Collective::send,
-               .input = by_member(x), .peer = to)
-WEFT_OPERATION(recv, (const Output& y, Rank from), .collective = Collective::send,
-               .output = by_member(y), .peer = from, .receives = true)
+               .collective = Collective::alltoall, .input = x, .output = y, .counts = send_counts,
+               .receive_counts = receive_counts)
+WEFT_OPERATION(send, (const Input& x, Rank to), .collective = Collective::send, .input = x,
+               .peer = to)
+WEFT_OPERATION(recv, (const Output& y, Rank from), .collective = Collective::send, .output = y,
+               .peer = from, .receives = true)
 WEFT_OPERATION(pair_average,
                (const Input& x, const Output& y, Rank peer, double self_weight, double pair_weight),
-               .collective = Collective::pair_average, .input = by_member(x),
-               .output = by_member(y), .peer = peer, .self_weight = self_weight,
-               .pair_weight = pair_weight)
+               .collective = Collective::pair_average, .input = x, .output = y, .peer = peer,
+               .self_weight = self_weight, .pair_weight = pair_weight)
 WEFT_OPERATION(group_average, (const Input& x, const Output& y, std::span<const Rank> ranks),
-               .collective = Collective::group_average, .input = by_member(x),
-               .output = by_member(y), .group = ranks)
+               .collective = Collective::group_average, .input = x, .output = y, .group = ranks)
 
 #undef WEFT_OPERATION
 
