@@ -1,39 +1,17 @@
-// The random graphs. The standard fixes mt19937_64's output but not the distributions', so the
-// arithmetic that turns output into choices is ours: one seed gives one graph on every platform and
-// library.
+// The random graphs: one seed gives one graph on every platform and library (Draws).
 #include <fmt/format.h>
 #include <weft/graph/generators.h>
 #include <weft/macros.h>
 
 #include <algorithm>
-#include <limits>
-#include <random>
 #include <unordered_set>
 #include <utility>
 
 #include "topology/graph/structure.h"
+#include "verbs/base/base.h"
 
 namespace weft {
 namespace {
-
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : engine_(seed) {}
-
-  // Uniform in 0…bound-1; values of the last, incomplete run of `bound` are drawn again.
-  std::size_t below(std::size_t bound) {
-    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-    const std::uint64_t limit = kMost - kMost % bound;
-    std::uint64_t value = engine_();
-    while (value >= limit) value = engine_();
-    return value % bound;
-  }
-  // Uniform in [0, 1), a multiple of 2^-53, so exact in a double.
-  double unit() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 using Pair = std::pair<Rank, Rank>;
 

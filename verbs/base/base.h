@@ -1,11 +1,12 @@
 // base: the words that every module uses. Status and Result, ranks, invariants, time, threads, forks, log; a
-// hash, a queue for the data path, and the loader of shared libraries. Free functions are thread safe,
+// hash, draws, a queue for the data path, and the loader of shared libraries. Free functions are thread safe,
 // objects belong to whoever made them.
 #pragma once
 
 #include "verbs/base/backlog.h"
 #include "verbs/base/clock.h"
 #include "verbs/base/descriptors.h"
+#include "verbs/base/draws.h"
 #include "verbs/base/dynamic_library.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/fork.h"
