@@ -1,0 +1,285 @@
+// generator: see the header. The successor of a generator is in succession.cc.
+#include "scheduler/partial/generator.h"
+
+#include <fmt/format.h>
+#include <weft/graph/digraph.h>
+#include <weft/macros.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace weft {
+namespace {
+
+std::size_t largest_machine(const std::vector<int>& machine) {
+  std::vector<std::size_t> sizes(machine.size());
+  std::size_t largest = 0;
+  for (const int each : machine) {
+    largest = std::max(largest, ++sizes[static_cast<std::size_t>(each)]);
+  }
+  return largest;
+}
+
+Status check(const GroupOptions& options) {
+  WEFT_RETURN_IF_ERROR(check(options.law));
+  WEFT_RETURN_IF_ERROR(check_graph_size(options.size, 0));
+  if (options.law.kind == GroupLaw::Kind::scheduled) {
+    return Status(Code::invalid_argument,
+                  "static groups need no generator: each worker computes them alone");
+  }
+  const auto size = static_cast<std::size_t>(options.size);
+  if (!options.machine.empty() && options.machine.size() != size) {
+    return Status(Code::invalid_argument,
+                  fmt::format("groups of {} workers: machines are given for {} ranks", size,
+                              options.machine.size()));
+  }
+  for (std::size_t rank = 0; rank < options.machine.size(); ++rank) {
+    const int machine = options.machine[rank];
+    if (machine >= 0 && machine < options.size) continue;
+    return Status(Code::invalid_argument,
+                  fmt::format("groups of {} workers: machine {} of rank {} is outside 0…{}", size,
+                              machine, rank, size - 1),
+                  static_cast<Rank>(rank));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<GroupGenerator> GroupGenerator::open(GroupOptions options) {
+  WEFT_RETURN_IF_ERROR(check(options));
+  return GroupGenerator(std::move(options));
+}
+
+GroupGenerator::GroupGenerator(GroupOptions options)
+    : options_(std::move(options)), draws_(options_.seed) {
+  const auto size = static_cast<std::size_t>(options_.size);
+  const std::vector<int>& machine = options_.machine;
+  has_phases_ = options_.law.kind == GroupLaw::Kind::smart &&
+                std::ranges::any_of(machine, [&](int each) { return each != machine.front(); });
+  if (!has_phases_) options_.machine.clear();
+  // One more than the law says, where a single worker is left over.
+  const std::size_t most_members =
+      std::min(size, std::max(static_cast<std::size_t>(options_.law.group_size) + 1,
+                              largest_machine(options_.machine)));
+  workers_.resize(size);
+  living_.resize(size);
+  std::iota(living_.begin(), living_.end(), 0);
+  for (std::size_t rank = 0; rank < size; ++rank) workers_[rank].place = rank;
+  // At most 3 groups wait or run for a worker of the smart law: one that its request has taken, and
+  // the two of a division after that. Each group has at least one member that is not done. Of the
+  // random law each worker has asked for one, and is in one that runs.
+  groups_.resize(3 * size);
+  for (Group& group : groups_) {
+    group.members.reserve(most_members);
+    group.of_members.reserve(most_members);
+  }
+  for (std::size_t place = groups_.size(); place > 0; --place)
+    free_.push_back(static_cast<int>(place) - 1);
+  assignments_.reserve(size);
+  losses_.reserve(size);
+  division_.reserve(2 * size, 2 * size);
+  idle_.reserve(size);
+  heads_.resize(has_phases_ ? size : 0);
+}
+
+GroupGenerator::Member& GroupGenerator::member(Group& group, Rank rank) {
+  const auto found = std::ranges::lower_bound(group.members, rank);
+  invariant(found != group.members.end() && *found == rank, "a queue holds a group of its worker");
+  return group.of_members[static_cast<std::size_t>(found - group.members.begin())];
+}
+
+Status GroupGenerator::check_living(Rank worker, std::string_view event) const {
+  if (worker < 0 || worker >= options_.size) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: rank {} is outside 0…{}", event, worker, options_.size - 1),
+                  worker);
+  }
+  if (!of(worker).has_left) return {};
+  return Status(Code::invalid_argument, fmt::format("{}: rank {} has left", event, worker), worker);
+}
+
+Status GroupGenerator::request(Rank worker) {
+  WEFT_RETURN_IF_ERROR(check_living(worker, "request for a group"));
+  if (of(worker).has_asked) {
+    return Status(Code::invalid_argument,
+                  fmt::format("request for a group: rank {} has asked before, and is not done with "
+                              "the group that answers it",
+                              worker),
+                  worker);
+  }
+  assignments_.clear();
+  losses_.clear();
+  of(worker).has_asked = true;
+  ++of(worker).requests;
+  serve(worker);
+  return {};
+}
+
+void GroupGenerator::serve(Rank worker) {
+  if (options_.law.kind == GroupLaw::Kind::random) return draw_for(worker);
+  if (of(worker).untaken == 0) divide_for(worker);
+  --of(worker).untaken;
+}
+
+// A random subset: the first steps of a shuffle of the living workers, which begins with the asker.
+void GroupGenerator::draw_for(Rank worker) {
+  const std::size_t size =
+      std::min(living_.size(), static_cast<std::size_t>(options_.law.group_size));
+  exchange(0, of(worker).place);
+  for (std::size_t place = 1; place < size; ++place)
+    exchange(place, place + draws_.below(living_.size() - place));
+  idle_.assign(living_.begin(), living_.begin() + static_cast<std::ptrdiff_t>(size));
+  enqueue(make(idle_, worker));
+}
+
+void GroupGenerator::exchange(std::size_t a, std::size_t b) {
+  std::swap(living_[a], living_[b]);
+  of(living_[a]).place = a;
+  of(living_[b]).place = b;
+}
+
+void GroupGenerator::divide_for(Rank asker) {
+  const auto threshold = static_cast<std::uint64_t>(options_.law.threshold);
+  idle_.clear();
+  for (Rank rank = 0; rank < options_.size; ++rank) {
+    const Worker& worker = of(rank);
+    const bool is_near = worker.requests + threshold > of(asker).requests;
+    if (!worker.has_left && is_near && worker.untaken == 0) idle_.push_back(rank);
+  }
+  division_.clear();
+  divide({idle_, options_.machine, heads_, static_cast<std::size_t>(options_.law.group_size)},
+         draws_, division_);
+  if (has_phases_) {
+    visit_machines(idle_, options_.machine, [&](std::size_t first, std::size_t end) {
+      if (end - first > 1) division_.add(std::span(idle_).subspan(first, end - first));
+    });
+  }
+  for (std::size_t group = 0; group < division_.size(); ++group) {
+    for (const Rank rank : division_[group]) ++of(rank).untaken;
+    enqueue(make(division_[group], kNoRank));
+  }
+}
+
+int GroupGenerator::make(std::span<const Rank> members, Rank asker) {
+  invariant(!free_.empty(), "3 groups for each worker are enough");
+  const int place = free_.back();
+  free_.pop_back();
+  Group& group = at(place);
+  group.number = ++last_number_;
+  group.asker = asker;
+  group.members.assign(members.begin(), members.end());
+  std::ranges::sort(group.members);
+  group.of_members.assign(members.size(), {});
+  group.blocked = 0;
+  group.open = members.size();
+  group.is_running = false;
+  return place;
+}
+
+void GroupGenerator::enqueue(int place) {
+  Group& group = at(place);
+  for (const Rank rank : group.members) {
+    Worker& worker = of(rank);
+    if (worker.first == kNone) {
+      worker.first = place;
+    } else {
+      member(at(worker.last), rank).next = place;
+      ++group.blocked;
+    }
+    worker.last = place;
+  }
+  if (group.blocked == 0) start(place);
+}
+
+void GroupGenerator::start(int place) {
+  Group& group = at(place);
+  group.is_running = true;
+  for (const Rank rank : group.members) assign(group, rank);
+}
+
+void GroupGenerator::assign(const Group& group, Rank to) {
+  assignments_.push_back(
+      {to, group.number, group.asker == kNoRank || group.asker == to, group.members});
+}
+
+Status GroupGenerator::done(Rank rank, std::uint64_t number) {
+  WEFT_RETURN_IF_ERROR(check_living(rank, "done with a group"));
+  Worker& worker = of(rank);
+  const int place = worker.first;
+  if (place == kNone || !at(place).is_running || at(place).number != number) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("rank {} is done with group {}, which does not run for it", rank, number),
+        rank);
+  }
+  Group& group = at(place);
+  const bool is_of_all = group.asker == kNoRank;
+  if (is_of_all && !worker.has_asked) {
+    return Status(
+        Code::invalid_argument,
+        fmt::format("rank {} is done with group {}, for which it has not asked", rank, number),
+        rank);
+  }
+  assignments_.clear();
+  losses_.clear();
+  if (is_of_all || group.asker == rank) worker.has_asked = false;
+  Member& own = member(group, rank);
+  own.is_done = true;
+  worker.first = own.next;
+  if (worker.first == kNone) worker.last = kNone;
+  if (--group.open == 0) close(place);
+  if (worker.first != kNone && --at(worker.first).blocked == 0) start(worker.first);
+  return {};
+}
+
+void GroupGenerator::close(int place) {
+  at(place).number = 0;
+  free_.push_back(place);
+}
+
+Status GroupGenerator::left(Rank worker) {
+  WEFT_RETURN_IF_ERROR(check_living(worker, "leave"));
+  assignments_.clear();
+  losses_.clear();
+  for (int place = of(worker).first; place != kNone;) {
+    const int next = member(at(place), worker).next;
+    leave(place, worker);
+    place = next;
+  }
+  bury(worker);
+  return {};
+}
+
+// Takes a worker out of a group of its queue.
+void GroupGenerator::leave(int place, Rank worker) {
+  Group& group = at(place);
+  --group.open;
+  if (group.is_running) {
+    member(group, worker).is_done = true;
+    add_losses(group, worker);
+  } else {
+    const auto found = std::ranges::lower_bound(group.members, worker);
+    group.of_members.erase(group.of_members.begin() + (found - group.members.begin()));
+    group.members.erase(found);
+  }
+  if (group.open == 0) return close(place);
+  if (place != of(worker).first && --group.blocked == 0) start(place);
+}
+
+void GroupGenerator::add_losses(const Group& group, Rank left) {
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    if (!group.of_members[i].is_done) losses_.push_back({group.members[i], group.number, left});
+  }
+}
+
+// It is in no group any more, and is drawn for none.
+void GroupGenerator::bury(Rank rank) {
+  Worker& worker = of(rank);
+  exchange(worker.place, living_.size() - 1);
+  living_.pop_back();
+  worker = {.requests = worker.requests, .has_left = true};
+}
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+// A thousand workers and their group generator: slow ones, some that die, and a generator that dies.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/base/sanitized.h"
+#include "tests/partial/cluster.h"
+
+namespace weft::test {
+namespace {
+
+constexpr int kManyWorkers = searched(1000, 160);
+constexpr int kRanksPerMachine = 8;
+
+GroupOptions options_of(const std::string& law, int size, int per_machine, std::uint64_t seed) {
+  GroupOptions options{.size = size, .law = group_law(law).value(), .seed = seed};
+  for (Rank rank = 0; rank < size; ++rank) options.machine.push_back(rank / per_machine);
+  return options;
+}
+
+class Laws : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, Laws, testing::Values("random:3", "pairs", "smart:3"),
+                         [](const auto& info) {
+                           return std::string(info.param,
+                                              std::string(info.param).find(':') == 6 ? 6 : 5);
+                         });
+
+// The cluster itself finds two groups at once at a worker, a group with who has left, and groups out
+// of their order.
+TEST_P(Laws, EveryWorkerIsServedInOrderWhateverDies) {
+  for (std::uint64_t seed = 1; seed <= seeds(4); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Draws draws(seed);
+    ClusterOptions options{.groups = options_of(GetParam(), kManyWorkers, kRanksPerMachine, seed),
+                           .seed = seed};
+    const auto any_rank = [&] { return static_cast<Rank>(draws.below(kManyWorkers)); };
+    for (int i = 0; i < kManyWorkers / 100; ++i)
+      options.slowness[any_rank()] = 3 + 3 * draws.unit();
+    for (int i = 0; i < kManyWorkers / 50; ++i)
+      options.deaths.emplace_back(12 * draws.unit(), any_rank());
+    for (Rank home = 0; home < 3; ++home) options.deaths.emplace_back(1.5 + 3 * home, home);
+    Cluster cluster(options);
+    cluster.run();
+    ASSERT_EQ(cluster.faults(), std::vector<std::string>{});
+    EXPECT_GE(cluster.successions(), 3U);
+    EXPECT_GT(cluster.losses(), 0U);
+    std::uint64_t died = 0;
+    for (Rank rank = 0; rank < kManyWorkers; ++rank)
+      died += cluster.iterations(rank) < options.iterations ? 1 : 0;
+    EXPECT_LE(died, options.deaths.size());
+    // Who waits for a slow worker waits for as long as it computes, and in a queue for several of them.
+    EXPECT_LT(cluster.longest_wait(), 40);
+  }
+}
+
+// Iterations of all workers in a fixed time with one slow worker, relative to those without it.
+double share_kept(const std::string& law, double slowness) {
+  double done[2];
+  for (const bool has_slow : {false, true}) {
+    ClusterOptions options{
+        .groups = options_of(law, 16, 4, 1), .iterations = 1'000'000, .until = 500};
+    if (has_slow) options.slowness[5] = slowness;
+    Cluster cluster(options);
+    cluster.run();
+    EXPECT_EQ(cluster.faults(), std::vector<std::string>{});
+    done[has_slow ? 1 : 0] = static_cast<double>(cluster.iterations());
+  }
+  return done[1] / done[0];
+}
+
+TEST(SmartGroups, KeepMoreOfTheirSpeedBesideASlowWorkerThanAnAllreduceCan) {
+  for (const double slowness : {3.0, 6.0}) {
+    EXPECT_GT(share_kept("smart", slowness), 1.5 / slowness) << slowness;
+  }
+}
+
+}  // namespace
+}  // namespace weft::test
