@@ -75,6 +75,41 @@ TEST(ShowGraph, DrawsAnSvg) {
   std::filesystem::remove(path);
 }
 
+// rho of a law of groups, and the matrix from which it is.
+TEST(ShowGraph, HasRhoOfALawOfGroups) {
+  const Ran words = run_weft("graph --groups static -n 16 --machines 4");
+  EXPECT_EQ(words.exit_status, 0);
+  EXPECT_TRUE(mentions(words.out, "static: 16 ranks on 4 machines"));
+  EXPECT_TRUE(mentions(words.out, "exact, over a period of 4 rounds"));
+  EXPECT_TRUE(mentions(run_weft("graph --groups pairs -n 16").out, "of 256 sampled rounds"));
+  for (const char* law : {"random:3", "smart:3", "pairs", "static"}) {
+    const Ran ran = run_weft(fmt::format("graph --groups {} --ranks 8 --machines 2 --json", law));
+    ASSERT_EQ(ran.exit_status, 0) << law;
+    const nlohmann::json object = nlohmann::json::parse(ran.out.at(0), nullptr, false);
+    EXPECT_EQ(object["name"], law);
+    EXPECT_EQ(object["exact"], std::string(law) == "static");
+    const Result<Graph> mean = Graph::from_edges(8, edges_in(object), object["self_weights"], "");
+    ASSERT_TRUE(mean.ok()) << law;
+    EXPECT_TRUE(is_row_stochastic(*mean)) << law;
+    EXPECT_TRUE(is_column_stochastic(*mean)) << law;
+    EXPECT_NEAR(object["rho"].get<double>(), sigma2(*mean), 1e-9) << law;
+    EXPECT_LT(object["rho"].get<double>(), 1) << law;
+  }
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"best -n 8", "unknown law of groups 'best'"},
+      {"random:1 -n 8", "group size 1: a group has 2 to 1024 workers"},
+      {"smart -n 8 --machines 3", "8 ranks on 3 machines: each machine needs as many"},
+      {"smart -n 2048", "rho is known for 1 to 1024 ranks"}};
+  for (const auto& [arguments, error] : wrong) {
+    const Ran ran = run_weft("graph --groups " + arguments);
+    EXPECT_EQ(ran.exit_status, 2) << arguments;
+    EXPECT_TRUE(mentions(ran.errors, error)) << arguments;
+  }
+  EXPECT_TRUE(mentions(run_weft("graph -n 8").errors, "is missing, or --groups LAW"));
+  EXPECT_EQ(run_weft("graph ring 8 --groups smart").exit_status, 2);
+  EXPECT_EQ(run_weft("graph ring 8 --machines 2").exit_status, 2);
+}
+
 TEST(ShowGraph, ErrorsNameWhatIsWrong) {
   const Ran unknown = run_weft("graph nonsense 8");
   EXPECT_EQ(unknown.exit_status, 2);

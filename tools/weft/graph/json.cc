@@ -1,4 +1,4 @@
-// Keys of graphs and schedules.
+// Keys of graphs, schedules and laws of groups.
 #include "tools/weft/graph/json.h"
 
 #include <nlohmann/json.hpp>
@@ -66,6 +66,22 @@ Result<std::string> schedule_json(const Schedule& schedule) {
   if (!figures.ok()) object["no_mixing"] = figures.status().text();
   object["steps"] = std::move(steps);
   return line_of(object);
+}
+
+std::string groups_json(const GroupMixing& mixing, int machines) {
+  return line_of({{"kind", "groups"},
+                  {"name", mixing.mean.name()},
+                  {"ranks", mixing.mean.size()},
+                  {"machines", machines},
+                  {"rho", mixing.rho},
+                  {"spectral_gap", 1 - mixing.rho},
+                  {"rounds", mixing.rounds},
+                  {"exact", mixing.is_exact},
+                  {"groups", mixing.groups},
+                  {"members", mixing.members},
+                  {"strongly_connected", is_strongly_connected(mixing.mean)},
+                  {"self_weights", mixing.mean.self_weights()},
+                  {"edges", edges_of(mixing.mean)}});
 }
 
 }  // namespace weft
