@@ -33,7 +33,7 @@ inline constexpr int kSampledRounds = 256;
 // equally fast workers that ask in random order, drawn from `seed`. As the law treats machines alike,
 // and the ranks of a machine, too, E[W'W] has only three different elements: on the diagonal, inside a
 // machine, between machines. Each is the mean over all elements of its kind, so a few hundred rounds
-// give rho within a percent or two. The ranks count machine by machine. invalid_argument: a shape with
+// give rho within a few percent. The ranks count machine by machine. invalid_argument: a shape with
 // less than 1 machine or rank, or more than kMostMixedRanks ranks. O(rounds * ranks^2 * group size).
 [[nodiscard]] Result<GroupMixing> group_mixing(const GroupLaw& law, MachineShape shape,
                                                std::uint64_t seed = 1);
