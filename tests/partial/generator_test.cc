@@ -14,11 +14,16 @@ namespace {
 std::size_t allocations = 0;
 }  // namespace
 
-// Counts what is allocated in this program.
+// Counts what is allocated in this program. The form that does not throw is replaced as well, because
+// it shares operator delete with the other one.
 void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* const memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes);
 }
 void operator delete(void* memory) noexcept {
   std::free(memory);
