@@ -1,0 +1,172 @@
+// compress: headers, the 16-bit types, what is common.
+#include "engine/compress/compress.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "engine/compress/sketch.h"
+#include "engine/half/half.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x504D4357;  // "WCMP" in little-endian order
+constexpr std::uint8_t kVersion = 1;
+
+struct Header {
+  std::uint32_t magic;
+  std::uint8_t version;
+  std::uint8_t compression;
+  std::uint16_t zero;
+  std::uint64_t count;
+};
+static_assert(sizeof(Header) == 16);
+
+std::size_t body_bytes(Compression compression, std::size_t count) {
+  switch (compression) {
+    case Compression::none:
+      return count * sizeof(float);
+    case Compression::f16:
+    case Compression::bf16:
+      return count * sizeof(std::uint16_t);
+    case Compression::sketch:
+      return kSketchTable + count;
+  }
+  return 0;
+}
+
+// for_each(i, value i) over a body of 16-bit values or of floats.
+template <class Raw, class Widen, class Take>
+void each(const std::byte* body, std::size_t count, Widen widen, Take take) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Raw raw;
+    std::memcpy(&raw, body + i * sizeof raw, sizeof raw);
+    take(i, widen(raw));
+  }
+}
+
+template <class Take>
+void each_value(Compression compression, const std::byte* body, std::size_t count, Take take) {
+  switch (compression) {
+    case Compression::none:
+      return each<float>(
+          body, count, [](float value) { return value; }, take);
+    case Compression::f16:
+      return each<std::uint16_t>(body, count, f32_from_f16, take);
+    case Compression::bf16:
+      return each<std::uint16_t>(body, count, f32_from_bf16, take);
+    case Compression::sketch: {
+      std::array<float, kSketchCodes> table;
+      std::memcpy(table.data(), body, kSketchTable);
+      for (std::size_t i = 0; i < count; ++i)
+        take(i, table[std::to_integer<std::size_t>(body[kSketchTable + i])]);
+    }
+  }
+}
+
+template <std::uint16_t (*narrow)(float)>
+void encode_halves(std::span<const float> values, std::byte* body) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint16_t half = narrow(values[i]);
+    std::memcpy(body + i * sizeof half, &half, sizeof half);
+  }
+}
+
+}  // namespace
+
+std::string_view name(Compression compression) {
+  switch (compression) {
+    case Compression::none:
+      return "none";
+    case Compression::f16:
+      return "f16";
+    case Compression::bf16:
+      return "bf16";
+    case Compression::sketch:
+      return "sketch";
+  }
+  return "?";
+}
+
+std::size_t encoded_bytes(Compression compression, std::size_t count) {
+  return sizeof(Header) + body_bytes(compression, count);
+}
+
+void Encoder::encode(Compression compression, std::span<const float> values,
+                     std::span<std::byte> into) {
+  invariant(into.size() == encoded_bytes(compression, values.size()),
+            "encoded tensors have an exact size");
+  const Header header{kMagic, kVersion, static_cast<std::uint8_t>(compression), 0, values.size()};
+  std::memcpy(into.data(), &header, sizeof header);
+  std::byte* const body = into.data() + sizeof header;
+  switch (compression) {
+    case Compression::none:
+      if (!values.empty()) std::memcpy(body, values.data(), values.size_bytes());
+      return;
+    case Compression::f16:
+      return encode_halves<f16_from_f32>(values, body);
+    case Compression::bf16:
+      return encode_halves<bf16_from_f32>(values, body);
+    case Compression::sketch:
+      return sketch(values, body, body + kSketchTable);
+  }
+}
+
+Result<Encoded> Encoded::open(std::span<const std::byte> bytes, Compression compression,
+                              std::size_t count) {
+  const auto wrong = [](std::string what) { return Status(Code::mismatch, std::move(what)); };
+  Header header;
+  if (bytes.size() < sizeof header) {
+    return wrong(fmt::format("an encoded tensor of {} bytes is cut short: its header alone has {}",
+                             bytes.size(), sizeof header));
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic) return wrong("these bytes are not an encoded tensor");
+  if (header.version != kVersion) {
+    return wrong(
+        fmt::format("an encoded tensor has version {}, and this is {}: another version of Weft?",
+                    header.version, kVersion));
+  }
+  if (header.compression != static_cast<std::uint8_t>(compression)) {
+    return wrong(fmt::format("a tensor is encoded as {}, and this rank uses {}",
+                             header.compression > static_cast<std::uint8_t>(Compression::sketch)
+                                 ? fmt::format("compression {}", header.compression)
+                                 : std::string(name(static_cast<Compression>(header.compression))),
+                             name(compression)));
+  }
+  if (header.count != count) {
+    return wrong(
+        fmt::format("an encoded tensor has {} elements, and this one {}", header.count, count));
+  }
+  if (bytes.size() != encoded_bytes(compression, count)) {
+    return wrong(fmt::format("an encoded tensor of {} elements has {} bytes instead of {}", count,
+                             bytes.size(), encoded_bytes(compression, count)));
+  }
+  return Encoded(compression, bytes.subspan(sizeof header));
+}
+
+void Encoded::decode(std::span<float> to) const {
+  each_value(compression_, body_.data(), to.size(),
+             [to](std::size_t i, float value) { to[i] = value; });
+}
+
+void Encoded::add(float weight, std::span<float> to) const {
+  each_value(compression_, body_.data(), to.size(),
+             [to, weight](std::size_t i, float value) { to[i] += weight * value; });
+}
+
+void ErrorFeedback::encode(Encoder& encoder, Compression compression, std::span<const float> values,
+                           std::span<std::byte> into) {
+  residual_.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) residual_[i] += values[i];
+  encoder.encode(compression, residual_, into);
+  const Result<Encoded> sent = Encoded::open(into, compression, values.size());
+  sent->add(-1.0F, residual_);
+  for (float& lost : residual_) lost = std::isfinite(lost) ? lost : 0.0F;
+}
+
+}  // namespace weft
