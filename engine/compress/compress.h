@@ -24,21 +24,17 @@
 // Nothing is allocated but by an Encoder's constructor.
 #pragma once
 
+#include <weft/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "verbs/base/base.h"
 
 namespace weft {
-
-// The values travel and are frozen.
-enum class Compression : std::uint8_t { none = 0, f16 = 1, bf16 = 2, sketch = 3 };
-
-[[nodiscard]] std::string_view name(Compression compression);
 
 // The exact size of `count` encoded elements.
 [[nodiscard]] std::size_t encoded_bytes(Compression compression, std::size_t count);

@@ -122,6 +122,32 @@ Status Binder::neighbor_allreduce(const Request& request, BoundCall& bound_call)
   return plan_neighbors(bound_call, Collective::neighbor_allreduce, is_in_place(x, y));
 }
 
+Status Binder::bind_encoded(const Request& moves, const Request& request, BoundCall& bound_call) {
+  WEFT_RETURN_IF_ERROR(bind_operation(moves, bound_call));
+  bound_call.call.collective = request.collective;
+  bound_call.call.agreement = agreement_of(request);
+  bound_call.call.is_encoded = true;
+  return {};
+}
+
+Status Binder::bind_encoded_neighbors(const Request& request, std::size_t bytes,
+                                      BoundCall& bound_call, std::vector<Term>& weights) {
+  Call& call = bound_call.call;
+  WEFT_RETURN_IF_ERROR(edges_.bind(bound_call, weights_of(request)));
+  weights.push_back({nullptr, call.self_weight});
+  for (const double weight : call.receive_weights) weights.push_back({nullptr, weight});
+  call.receive_weights = call.send_weights = {};
+  call.self_weight = 1.0;
+  bind_operands(call, Collective::neighbor_allreduce, {nullptr, bytes, DataType::u8},
+                {nullptr, bytes * call.in.size(), DataType::u8});
+  WEFT_RETURN_IF_ERROR(
+      lay_out("neighbor_allreduce", bound_call.given, DataType::u8, call.in.size(), {}, bytes));
+  call.given = bound_call.given;
+  call.agreement = agreement_of(request);
+  call.is_encoded = true;
+  return plan_neighbors(bound_call, Collective::neighbor_allgather, false);
+}
+
 Status Binder::neighbor_allgather(const Request& request, BoundCall& bound_call) {
   const Input& x = request.input;
   const Output& y = request.output;

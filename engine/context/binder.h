@@ -34,6 +34,14 @@ class Binder {
   [[nodiscard]] Status bind_behind_mean(const Request& request, BoundCall& bound_call);
   // Any thread.
   [[nodiscard]] static Status check_algorithm(const Request& request);
+  // The exchange of encoded tensors (compressed.h): binds `moves`, an operation that moves their bytes, in
+  // the place of `request`. Headers have the operation and the compression of the latter.
+  [[nodiscard]] Status bind_encoded(const Request& moves, const Request& request,
+                                    BoundCall& bound_call);
+  // The same for a neighbor_allreduce, whose tensors have so many bytes each. Gives this rank's weight,
+  // and those of the in-neighbors.
+  [[nodiscard]] Status bind_encoded_neighbors(const Request& request, std::size_t bytes,
+                                              BoundCall& bound_call, std::vector<Term>& weights);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
   [[nodiscard]] static Status check_allreduce_operands(const Request& request, int size);
 

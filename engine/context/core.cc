@@ -62,9 +62,8 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       windows_(config_, trace_, lane_, peers_, edges_, membership_, bell_,
                [this](const Request& request) { return run(request); }),
       nccl_(config_, rank_map_, machines_, number),
-      devices_(config_, binder_, nccl_, bell_,
-               {[this] { return Lane::new_operation(shared_lane()); },
-                [this](const std::shared_ptr<Operation>& each) { return admit(each); }}),
+      devices_(config_, binder_, nccl_, bell_, operations()),
+      compressed_(config_, binder_, operations()),
       sides_(config_, machines_, most_lanes,
              [this](std::size_t side) { return open_side_lane(side); }),
       membership_({.on_change = [this] { wake(); },
@@ -75,6 +74,17 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
                                    WEFT_ASSIGN(const PeerConnection* peer, peers_.connection(rank));
                                    return peer->endpoint;
                                  });
+}
+
+DeviceBinder::Operations Context::Core::operations() {
+  return {[this] { return Lane::new_operation(shared_lane()); },
+          [this](const std::shared_ptr<Operation>& each) { return admit(each); }};
+}
+
+Status Context::Core::bind(const Request& request, Operation& operation,
+                           const DeviceBinder::How& how) {
+  return request.compression == Compression::none ? devices_.bind(request, operation, how)
+                                                  : compressed_.bind(request, operation);
 }
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
@@ -223,7 +233,7 @@ LaneSlot* Context::Core::slot_bound_to(const Asked& asked) {
 }
 
 Status Context::Core::begin(const Asked& asked, const std::shared_ptr<Operation>& operation) {
-  WEFT_RETURN_IF_ERROR(devices_.bind(asked.request, *operation, {}));
+  WEFT_RETURN_IF_ERROR(bind(asked.request, *operation, {}));
   LaneSlot& next = lane_.admission().next_slot();
   const bool begins_there =
       lane_.admission().is_next_slot_free() && !is_of_some_ranks(asked.request.collective);
@@ -291,8 +301,12 @@ Result<std::optional<Handle>> Context::Core::run_for(const Asked& asked, std::in
 Result<Prepared> Context::Core::prepare(const Request& request) {
   const Lane::Hold hold(lane_);
   if (has_failed()) return lane_.failure();
-  BoundCall bound_call;
-  WEFT_RETURN_IF_ERROR(binder_.bind(request, bound_call));
+  if (request.compression != Compression::none) {
+    WEFT_RETURN_IF_ERROR(Compressed::check(request));
+  } else {
+    BoundCall bound_call;
+    WEFT_RETURN_IF_ERROR(binder_.bind(request, bound_call));
+  }
   return Prepared(
       std::make_shared<PreparedCall>(shared_from_this(), request, repeats_.new_number()));
 }

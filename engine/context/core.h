@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "engine/context/binder.h"
+#include "engine/context/compressed.h"
 #include "engine/context/context.h"
 #include "engine/context/device_binder.h"
 #include "engine/context/failures.h"
@@ -103,6 +104,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
                              asked.prepared->last()->done.load(std::memory_order_acquire));
   }
   Status why_not(const Asked& asked) const;
+  [[nodiscard]] DeviceBinder::Operations operations();
+  Status bind(const Request& request, Operation& operation, const DeviceBinder::How& how);
   // The slot that runs the call by running its last operation once more; null: none does.
   LaneSlot* slot_bound_to(const Asked& asked);
   // Binds and admits the operation of a call that no slot is bound to.
@@ -140,6 +143,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Windows windows_;
   NcclJobs nccl_;
   DeviceBinder devices_;
+  Compressed compressed_;
   std::unique_ptr<Mail> mail_;  // null: there is none
   SideLanes sides_;
   bool closed_ = false;

@@ -51,7 +51,7 @@ std::size_t bytes_of(const Call& call) {
 }
 
 std::size_t stripes_of(const Call& call, std::size_t lanes) {
-  if (!is_cut(call.collective)) return 1;
+  if (!is_cut(call.collective) || call.is_encoded) return 1;
   std::size_t most = elements_in(call);
   if (call.collective == Collective::gather) {
     for (const Range& block : call.given) most = std::max(most, block.count);

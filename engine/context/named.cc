@@ -88,6 +88,7 @@ class Context::Core::NamedHost final : public weft::NamedHost {
 
 // The usual operations are checked without the token, as many tensors are submitted at once.
 Status Context::Core::NamedHost::check(const Request& request) {
+  if (request.compression != Compression::none) return Compressed::check(request);
   WEFT_RETURN_IF_ERROR(Binder::check_algorithm(request));
   if (request.algorithm == AllreduceAlgorithm::nccl) {
     const Lane::Hold hold(core_->lane_);
@@ -112,8 +113,7 @@ Result<std::shared_ptr<Operation>> Context::Core::NamedHost::begin(const Request
                                                                    bool by_nccl) {
   if (core_->has_failed()) return core_->lane_.failure();
   std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
-  WEFT_RETURN_IF_ERROR(
-      core_->devices_.bind(request, *operation, {.by_nccl = by_nccl, .is_there = true}));
+  WEFT_RETURN_IF_ERROR(core_->bind(request, *operation, {.by_nccl = by_nccl, .is_there = true}));
   operation->bound_call.call.piece_bytes = piece_bytes;
   WEFT_RETURN_IF_ERROR(core_->admit(operation));
   return operation;

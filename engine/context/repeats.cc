@@ -12,8 +12,9 @@ bool is_simple(const Request& request) {
   const NeighborWeights* weights = request.weights;
   const bool are_weights_simple =
       weights == nullptr || ((weights->names_all() || weights->names_none()) && !weights->push_sum);
-  return !request.stream && request.counts.empty() && request.receive_counts.empty() &&
-         are_weights_simple && !is_of_some_ranks(request.collective) &&
+  return !request.stream && request.compression == Compression::none && request.counts.empty() &&
+         request.receive_counts.empty() && are_weights_simple &&
+         !is_of_some_ranks(request.collective) &&
          request.collective != Collective::hierarchical_neighbor_allreduce;
 }
 

@@ -158,6 +158,7 @@ struct Call {
   InputGate* gate = nullptr;    // nothing is read or sent before it is there; nullptr: all is
   Reducer* reducer = nullptr;   // is asked for each piece first; nullptr: this thread combines
   std::size_t piece_bytes = 0;  // of messages that are carried, at most; 0: as in the options
+  bool is_encoded = false;      // the elements are bytes of encoded tensors, which are not cut
   int stripes = 1;  // the operation runs on so many lanes, and this is the part of one of them
   // True if ranks that disagree about this operation may hear nothing from each other in it. For
   // example, two ranks that both take themselves for the root of a broadcast only send. When such

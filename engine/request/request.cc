@@ -11,6 +11,8 @@ namespace {
 constexpr unsigned kOperatorBits = 4;
 constexpr std::uint16_t kOperatorMask = (1U << kOperatorBits) - 1;
 constexpr unsigned kChoices = 1U << (16 - kOperatorBits);
+// Where there is no root, a choice is an algorithm, and above that a compression.
+constexpr unsigned kAlgorithmBits = 6;
 
 std::string operator_text(std::uint16_t agreement) {
   const unsigned number = agreement & kOperatorMask;
@@ -26,6 +28,8 @@ std::uint16_t agreement_of(const Request& request) {
   if (has<kHasOperator>(request.collective)) op = static_cast<unsigned>(request.op) + 1;
   if (has_root(request.collective)) choice = static_cast<unsigned>(request.root) + 1;
   if (has<kHasAlgorithm>(request.collective)) choice = static_cast<unsigned>(request.algorithm) + 1;
+  if (!has_root(request.collective))
+    choice |= static_cast<unsigned>(request.compression) << kAlgorithmBits;
   return static_cast<std::uint16_t>(choice % kChoices << kOperatorBits | op);
 }
 
@@ -38,6 +42,13 @@ std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
   if (has_root(collective)) {
     return fmt::format("rank {} names rank {} as the root, this rank names rank {}", peer,
                        int{theirs >> kOperatorBits} - 1, int{ours >> kOperatorBits} - 1);
+  }
+  const auto compression_in = [](std::uint16_t agreement) {
+    return static_cast<Compression>(agreement >> kOperatorBits >> kAlgorithmBits);
+  };
+  if (compression_in(ours) != compression_in(theirs)) {
+    return fmt::format("rank {} compresses as {}, this rank as {}", peer,
+                       name(compression_in(theirs)), name(compression_in(ours)));
   }
   return fmt::format("rank {} asks for another algorithm than this rank", peer);
 }

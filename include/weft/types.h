@@ -191,6 +191,18 @@ enum class AllreduceAlgorithm : std::uint8_t {
 // Accepts what name() returns, "mesh" (Canary's name for split), and "auto".
 [[nodiscard]] Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view name);
 
+// How tensors travel. What arrives is not exactly what was sent (docs/compression.md). The values travel and
+// are frozen.
+enum class Compression : std::uint8_t {
+  none = 0,
+  f16 = 1,     // 2 bytes an element
+  bf16 = 2,    // 2 bytes an element
+  sketch = 3,  // 1 byte an element and 1 KiB: quantiles, 253 of them at most (Canary, 4.3.1)
+};
+[[nodiscard]] std::string_view name(Compression compression);
+// Accepts what name() returns.
+[[nodiscard]] Result<Compression> compression(std::string_view name);
+
 // A CUDA stream: a CUstream or cudaStream_t. nullptr is the default stream.
 struct Stream {
   void* handle = nullptr;
@@ -204,6 +216,8 @@ struct Request {
   Output output{};
   ReduceOp op = ReduceOp::average;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  // neighbor_allreduce and allreduce (sum, average) of f32 in memory of the host; the same on all ranks.
+  Compression compression = Compression::none;
   Rank root = kNoRank;                    // broadcast, reduce, gather, scatter
   Rank peer = kNoRank;                    // send, recv, pair_average
   bool receives = false;                  // recv, where the collective is `send`
