@@ -61,6 +61,16 @@ weft_code weft_data_type_from_name(const char* name, weft_data_type* type) {
   });
 }
 
+weft_code weft_compression_from_name(const char* name, weft_compression* compression) {
+  return weft::c::call(__func__, [&]() -> weft::Status {
+    WEFT_RETURN_IF_ERROR(weft::c::check_not_null(name, "name"));
+    WEFT_RETURN_IF_ERROR(weft::c::check_not_null(compression, "compression"));
+    WEFT_ASSIGN(const weft::Compression found, weft::compression(name));
+    *compression = static_cast<weft_compression>(found);
+    return {};
+  });
+}
+
 weft_code weft_algorithm_from_name(const char* name, weft_algorithm* algorithm) {
   return weft::c::call(__func__, [&]() -> weft::Status {
     WEFT_RETURN_IF_ERROR(weft::c::check_not_null(name, "name"));

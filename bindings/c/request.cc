@@ -96,6 +96,9 @@ Status convert(const weft_request& from, Converted& converted) {
     WEFT_RETURN_IF_ERROR(check_number("algorithm", from.algorithm, WEFT_NCCL, "algorithm"));
     to.algorithm = static_cast<AllreduceAlgorithm>(from.algorithm);
   }
+  WEFT_RETURN_IF_ERROR(
+      check_number("compression", from.compression, WEFT_COMPRESSION_SKETCH, "compression"));
+  to.compression = static_cast<Compression>(from.compression);
   if (from.stream != nullptr) to.stream = Stream{from.stream->handle};
   WEFT_RETURN_IF_ERROR(check_array(from.shape, from.dimensions, "shape"));
   to.shape = {from.shape, from.dimensions};

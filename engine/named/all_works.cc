@@ -52,7 +52,8 @@ std::uint64_t key_of(const NamedRequest& request, DataType type, std::size_t ori
   std::uint64_t key = static_cast<std::uint64_t>(request.collective);
   key = key << 8 | static_cast<std::uint64_t>(request.op);
   key = key << 4 | static_cast<std::uint64_t>(request.algorithm);
-  key = key << 8 | static_cast<std::uint64_t>(type);
+  key = key << 4 | static_cast<std::uint64_t>(request.compression);
+  key = key << 7 | static_cast<std::uint64_t>(type);
   key = key << 1 | static_cast<std::uint64_t>(is_weighted);
   return key << 32 | (is_weighted ? origin : static_cast<std::uint64_t>(request.root + 1));
 }
@@ -99,6 +100,7 @@ NamedRequest named_request_of(const Work& work) {
   request.collective = first.collective;
   request.op = first.op;
   request.algorithm = first.algorithm;
+  request.compression = first.compression;
   request.root = first.root;
   request.weights = weights_of(work);
   request.priority = work.priority;
@@ -288,6 +290,7 @@ Status AllWorks::begin_alone(Batch& batch) {
   request.collective = run.request.collective;
   request.op = run.request.op;
   request.algorithm = run.request.algorithm;
+  request.compression = run.request.compression;
   request.input = in(batch.in.data, run.shape.count, run.shape.type);
   request.output = out(batch.out.data, run.shape.count, run.shape.type);
   WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes(), true));
@@ -319,6 +322,7 @@ Status AllWorks::begin_fused(Batch& batch, std::size_t bytes) {
   request.collective = first.request.collective;
   request.op = first.request.op;
   request.algorithm = first.request.algorithm;
+  request.compression = first.request.compression;
   request.root = first.request.root;
   if (first.work != nullptr) request.weights = first.work->requests[first.tensor]->get().weights;
   request.input = in(batch.in.data, count, first.shape.type);

@@ -56,9 +56,11 @@ Status NamedObject::check(std::string_view name, std::span<const Request> reques
     if (each.shape.size() > kMostDimensions)
       return invalid(fmt::format("{}: a shape of {} extents is longer than {}", name,
                                  each.shape.size(), kMostDimensions));
+    if (each.compression != Compression::none && named::is_of_neighbors(each.collective))
+      return invalid(fmt::format("{}: by name only an allreduce can be compressed", name));
     const Request& first = requests.front();
     if (each.collective != first.collective || each.op != first.op || each.root != first.root ||
-        each.algorithm != first.algorithm)
+        each.algorithm != first.algorithm || each.compression != first.compression)
       return invalid(fmt::format("{}: the operations of a group must be of one kind", name));
   }
   return {};

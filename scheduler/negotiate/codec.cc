@@ -37,6 +37,7 @@ Writer& Writer::request(const NamedRequest& request) {
   number(static_cast<std::uint64_t>(request.collective));
   number(static_cast<std::uint64_t>(request.op));
   number(static_cast<std::uint64_t>(request.algorithm));
+  number(static_cast<std::uint64_t>(request.compression));
   number(static_cast<std::uint64_t>(request.root) + 1);
   number(static_cast<std::uint64_t>(request.weights));
   number(static_cast<std::uint64_t>(std::int64_t{request.priority} - kLeastPriority));
@@ -100,6 +101,8 @@ NamedRequest Reader::request(int ranks) {
   request.op = static_cast<ReduceOp>(number(static_cast<std::uint64_t>(ReduceOp::bit_xor)));
   request.algorithm =
       static_cast<AllreduceAlgorithm>(number(static_cast<std::uint64_t>(AllreduceAlgorithm::nccl)));
+  request.compression =
+      static_cast<Compression>(number(static_cast<std::uint64_t>(Compression::sketch)));
   request.root = static_cast<Rank>(number(static_cast<std::uint64_t>(ranks))) - 1;
   request.weights =
       static_cast<NamedWeights>(number(static_cast<std::uint64_t>(NamedWeights::several)));

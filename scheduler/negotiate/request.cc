@@ -39,6 +39,8 @@ Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank r
   if (a.op != b.op) return differ("the operator", name(a.op), name(b.op));
   if (a.algorithm != b.algorithm)
     return differ("the algorithm", name(a.algorithm), name(b.algorithm));
+  if (a.compression != b.compression)
+    return differ("the compression", name(a.compression), name(b.compression));
   if (a.root != b.root)
     return differ("the root", fmt::format("rank {}", a.root), fmt::format("rank {}", b.root));
   if (a.weights != b.weights) return differ("the set of weights", name(a.weights), name(b.weights));

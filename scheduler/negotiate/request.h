@@ -32,6 +32,7 @@ struct NamedRequest {
   Collective collective = Collective::allreduce;
   ReduceOp op = ReduceOp::average;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Compression compression = Compression::none;
   Rank root = kNoRank;
   NamedWeights weights = NamedWeights::none;
   int priority = 0;

@@ -56,4 +56,28 @@ std::string_view name(AllreduceAlgorithm algorithm) {
   return "unknown";
 }
 
+std::string_view name(Compression compression) {
+  switch (compression) {
+    case Compression::none:
+      return "none";
+    case Compression::f16:
+      return "f16";
+    case Compression::bf16:
+      return "bf16";
+    case Compression::sketch:
+      return "sketch";
+  }
+  return "?";
+}
+
+Result<Compression> compression(std::string_view text) {
+  for (const Compression each :
+       {Compression::none, Compression::f16, Compression::bf16, Compression::sketch}) {
+    if (text == name(each)) return each;
+  }
+  return Status(
+      Code::invalid_argument,
+      fmt::format("there is no compression '{}'; there are none, f16, bf16, sketch", text));
+}
+
 }  // namespace weft

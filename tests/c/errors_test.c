@@ -53,6 +53,9 @@ static void bad_requests(weft_context* context) {
   request.algorithm = 9;
   INVALID(weft_run(context, &request), "algorithm is 9, which is no algorithm");
   request = sum_of(&x, &y);
+  request.compression = 4;
+  INVALID(weft_run(context, &request), "compression is 4, which is no compression");
+  request = sum_of(&x, &y);
   request.operation = WEFT_PAIR_AVERAGE;
   request.pair_weight = 0.5;
   INVALID(weft_run(context, &request), "has_pair_weights is 0");

@@ -71,6 +71,26 @@ static void test_algorithms(const struct ranks* all) {
   }
 }
 
+// The ranks' numbers are exact in 16 bits, and few enough for buckets of their own.
+static void test_compression(const struct ranks* all) {
+  float x[kCount], y[kCount];
+  fill(x, kCount, all->rank);
+  for (weft_compression each = WEFT_COMPRESSION_F16; each <= WEFT_COMPRESSION_SKETCH; ++each) {
+    memset(y, 0, sizeof(y));
+    const weft_request request = {.size = sizeof(request),
+                                  .operation = WEFT_ALLREDUCE,
+                                  .type = WEFT_F32,
+                                  .x = x,
+                                  .x_count = kCount,
+                                  .y = y,
+                                  .y_count = kCount,
+                                  .op = WEFT_SUM,
+                                  .compression = each};
+    OK(weft_run(all->context, &request));
+    check_reduced(all, WEFT_SUM, y);
+  }
+}
+
 void test_reductions(const struct ranks* all) {
   weft_context* context = all->context;
   float x[kCount], y[kCount];
@@ -80,6 +100,7 @@ void test_reductions(const struct ranks* all) {
   test_bits(all);
   test_types(all);
   test_algorithms(all);
+  test_compression(all);
 
   const int32_t root = all->size - 1;
   const int is_root = all->rank == root;

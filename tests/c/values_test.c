@@ -29,6 +29,10 @@ static void test_names(void) {
   CHECK(algorithm == WEFT_NCCL);
   INVALID(weft_algorithm_from_name("fast", &algorithm), "fast");
   INVALID(weft_algorithm_from_name("ring", NULL), "algorithm is NULL");
+  weft_compression compression = -1;
+  OK(weft_compression_from_name("sketch", &compression));
+  CHECK(compression == WEFT_COMPRESSION_SKETCH);
+  INVALID(weft_compression_from_name("zip", &compression), "zip");
 }
 
 static void test_settings(void) {

@@ -36,13 +36,14 @@ struct RequestOptions {
   bool push_sum = false;
   std::optional<std::uintptr_t> stream{};  // of a GPU
   nb::handle shape{};                      // of the tensor
+  int compression = 0;
 };
 
 // A request on memory given by address, and the objects that own the memory. The core reads it
 // without the GIL, and nothing changes it.
 class PyRequest {
  public:
-  // Raises InvalidArgument for a number that names no operation, type, operator or algorithm.
+  // Raises InvalidArgument for a number that names no operation, type, operator or algorithm; set_options() for a compression.
   PyRequest(int kind, const Input& x, const Output& y, int op, int algorithm);
   PyRequest(const PyRequest&) = delete;
   PyRequest& operator=(const PyRequest&) = delete;

@@ -43,6 +43,8 @@ void bind_types(nb::module_& module) {
   bind_enum<AllreduceAlgorithm>(module, "AllreduceAlgorithm", 0,
                                 static_cast<int>(AllreduceAlgorithm::nccl),
                                 "How an allreduce is done.");
+  bind_enum<Compression>(module, "Compression", 0, static_cast<int>(Compression::sketch),
+                         "How tensors travel.");
   module.def(
       "size_of", [](DataType type) { return size_of(type); }, nb::arg("type"),
       "Bytes of one element.");

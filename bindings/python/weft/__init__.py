@@ -42,6 +42,7 @@ from weft._errors import (
 from weft._core import (
     AllreduceAlgorithm,
     Collective,
+    Compression,
     Config,
     DataType,
     Edge,
@@ -119,6 +120,7 @@ __all__ = [
     "BoundedStaleness",
     "Closed",
     "Collective",
+    "Compression",
     "Config",
     "Context",
     "context",

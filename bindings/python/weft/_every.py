@@ -12,7 +12,7 @@ import numpy as np
 
 from weft import _operations as ops
 from weft._core import Collective, Graph, Handle
-from weft._operations import AlgorithmLike, Call, OpLike, Targets, Weights
+from weft._operations import AlgorithmLike, Call, CompressionLike, OpLike, Targets, Weights
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -72,6 +72,7 @@ class Operations:
         src_weights: Optional[Weights] = None,
         dst_weights: Optional[Targets] = None,
         push_sum: bool = False,
+        compression: CompressionLike = "none",
     ) -> T:
         """The weighted sum of this rank's x and its in-neighbors' x; floating types, any shape.
 
@@ -80,13 +81,18 @@ class Operations:
         in-neighbors, weighted here. self_weight with dst_weights {rank: weight} (or a list of ranks,
         1.0 each): weighted by the sender. All three: edges that need not be in the graph.
         push_sum: self_weight and dst_weights must sum to 1.
+        compression: "none", "f16", "bf16", "sketch", or a Compression; the others take float32, and
+        weights of sources only.
         """
+        how = ops.compression_number(compression)
         if self_weight is None and src_weights is None and dst_weights is None and not push_sum:
-            if type(x) is _ndarray:
+            if type(x) is _ndarray and how == 0:
                 y = _empty_like(x, None, "C") if out is None else out
                 if self.run_numpy(_NEIGHBOR_ALLREDUCE, x, y):
                     return y  # type: ignore[return-value]
         weights = _weights(self_weight, src_weights, dst_weights, push_sum)
+        if how != 0:
+            weights["compression"] = how
         return self._run(ops.same_shape(Collective.neighbor_allreduce, x, out, weights))
 
     neighbor_allreduce_start = _starting(neighbor_allreduce)
@@ -128,18 +134,22 @@ class Operations:
         *,
         op: OpLike = "average",
         algorithm: AlgorithmLike = "automatic",
+        compression: CompressionLike = "none",
     ) -> T:
         """The reduction of all ranks' x, which have the same shape.
 
         op: "sum", "average" (floating types), "min", "max", "product", "bit_and", "bit_or",
         "bit_xor" (integers), or a ReduceOp.
+        compression: "none", "f16", "bf16", "sketch", or a Compression; the others take float32, "sum"
+        and "average".
         """
         number, how = ops.op_number(op), ops.algorithm_number(algorithm)
-        if type(x) is _ndarray:
+        fewer_bytes = ops.compression_number(compression)
+        if type(x) is _ndarray and fewer_bytes == 0:
             y = _empty_like(x, None, "C") if out is None else out
             if self.run_numpy(_ALLREDUCE, x, y, number, how):
                 return y  # type: ignore[return-value]
-        options = {"op": number, "algorithm": how}
+        options = {"op": number, "algorithm": how, "compression": fewer_bytes}
         return self._run(ops.same_shape(Collective.allreduce, x, out, options))
 
     allreduce_start = _starting(allreduce)

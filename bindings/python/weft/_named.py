@@ -17,7 +17,7 @@ from weft import _core
 from weft import _operations as ops
 from weft._core import Collective, Graph, Handle
 from weft._every import Operations
-from weft._operations import AlgorithmLike, Call, OpLike
+from weft._operations import AlgorithmLike, Call, CompressionLike, OpLike
 
 if TYPE_CHECKING:
     from weft._context import Context
@@ -52,6 +52,7 @@ class Named(_core.Named):
         *,
         op: OpLike = "average",
         algorithm: AlgorithmLike = "automatic",
+        compression: CompressionLike = "none",
         priority: int = 0,
     ) -> Handle:
         """Starts an allreduce of several tensors, which run together. Its result is a list."""
@@ -61,6 +62,7 @@ class Named(_core.Named):
             raise ValueError(f"{name}: {len(tensors)} tensors and {len(given)} outputs")
         kind = Collective.allreduce
         options = {"op": number, "algorithm": how}
+        options["compression"] = ops.compression_number(compression)
         calls = [ops.same_shape(kind, x, out, options) for x, out in zip(tensors, given)]
         group = [call.request(shape=call.shape()) for call in calls]
         handle = self.start_group_raw(name, priority, group)
@@ -75,11 +77,18 @@ class Named(_core.Named):
         *,
         op: OpLike = "average",
         algorithm: AlgorithmLike = "automatic",
+        compression: CompressionLike = "none",
         priority: int = 0,
     ) -> List[Any]:
         """An allreduce of several tensors, which run together once every rank has submitted them."""
         handle = self.grouped_allreduce_start(
-            name, tensors, outs, op=op, algorithm=algorithm, priority=priority
+            name,
+            tensors,
+            outs,
+            op=op,
+            algorithm=algorithm,
+            compression=compression,
+            priority=priority,
         )
         result: List[Any] = handle.wait()
         return result

@@ -10,10 +10,11 @@ import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from weft._arrays import Operand, Shape, input_of, new_like, output_of
-from weft._core import AllreduceAlgorithm, Collective, DataType, ReduceOp, Request
+from weft._core import AllreduceAlgorithm, Collective, Compression, DataType, ReduceOp, Request
 
 OpLike = Union[ReduceOp, str]
 AlgorithmLike = Union[AllreduceAlgorithm, str]
+CompressionLike = Union[Compression, str]
 Weights = Mapping[int, float]
 Targets = Union[Mapping[int, float], Sequence[int]]
 
@@ -24,6 +25,8 @@ _OPS.update({"and": _OPS["bit_and"], "or": _OPS["bit_or"], "xor": _OPS["bit_xor"
 _ALGORITHMS: Dict[Any, int] = {**{each: int(each) for each in AllreduceAlgorithm}}
 _ALGORITHMS.update({name: int(each) for name, each in AllreduceAlgorithm.__members__.items()})
 _ALGORITHMS["auto"] = _ALGORITHMS["automatic"]
+_COMPRESSIONS: Dict[Any, int] = {**{each: int(each) for each in Compression}}
+_COMPRESSIONS.update({name: int(each) for name, each in Compression.__members__.items()})
 
 
 _NO_OPTIONS: Dict[str, Any] = {}
@@ -96,6 +99,15 @@ def algorithm_number(algorithm: AlgorithmLike) -> int:
     except (KeyError, TypeError):
         names = ", ".join(AllreduceAlgorithm.__members__)
         raise ValueError(f"algorithm {algorithm!r} does not exist; there are {names}") from None
+
+
+def compression_number(compression: CompressionLike) -> int:
+    """The number of a compression, given as a Compression or by name."""
+    try:
+        return _COMPRESSIONS[compression]
+    except (KeyError, TypeError):
+        names = ", ".join(Compression.__members__)
+        raise ValueError(f"compression {compression!r} does not exist; there are {names}") from None
 
 
 def same_shape(kind: Collective, x: Any, out: Any, options: Dict[str, Any]) -> Call:

@@ -64,6 +64,17 @@ enum {
 // Finds the algorithm of a name: "auto", "direct", "halving_doubling", …
 WEFT_C_API weft_code weft_algorithm_from_name(const char* name, weft_algorithm* algorithm);
 
+// How tensors travel (docs/compression.md): neighbor_allreduce and allreduce of f32 in memory of the host.
+typedef int32_t weft_compression;
+enum {
+  WEFT_COMPRESSION_NONE = 0,
+  WEFT_COMPRESSION_F16 = 1,    // 2 bytes an element
+  WEFT_COMPRESSION_BF16 = 2,   // 2 bytes an element
+  WEFT_COMPRESSION_SKETCH = 3  // 1 byte an element and 1 KiB
+};
+// Finds the compression of a name: "none", "f16", "bf16", "sketch".
+WEFT_C_API weft_code weft_compression_from_name(const char* name, weft_compression* compression);
+
 // Which operation a weft_request asks for: WEFT_ALLREDUCE, …; weft/c/operations.h has them all.
 typedef int32_t weft_operation;
 
@@ -131,6 +142,7 @@ typedef struct weft_request {
   // Operations by name: extents of the tensor, outermost first, which ranks compare. NULL: they do not.
   const size_t* shape;
   size_t dimensions;
+  weft_compression compression;  // of neighbor_allreduce and allreduce
 } weft_request;
 
 #ifdef __cplusplus

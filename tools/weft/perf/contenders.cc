@@ -92,6 +92,7 @@ Request OwnCalls::request(const NeighborWeights* weights) const {
   Request request{.collective = options_.collective,
                   .op = op_,
                   .algorithm = options_.algorithm,
+                  .compression = options_.compression,
                   .root = 0,
                   .weights = weights};
   if (options_.collective == Collective::barrier) return request;

@@ -118,6 +118,13 @@ Status check_combination(const PerfArguments& asked, Collective collective, Data
   if (asked.algorithm != "auto" && collective != Collective::allreduce) {
     return invalid(fmt::format("--algorithm: {} has none to choose", asked.operation));
   }
+  if (asked.compression != "none") {
+    if (collective != Collective::allreduce && collective != Collective::neighbor_allreduce)
+      return invalid(fmt::format("--compression: {} cannot be compressed", asked.operation));
+    if (type != DataType::f32) return invalid("--compression: takes --type f32");
+    if (asked.check || asked.dynamic || asked.memory == "device")
+      return invalid("--check, --dynamic, --memory device: not with --compression");
+  }
   if (is_weighted) {
     return check_reduction(type, Reduction::weighted_sum);
   }
@@ -211,6 +218,7 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     return invalid(fmt::format("--lanes {}: expected 1…{}", asked.lanes, Config::kMostLanes));
   }
   WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(asked.algorithm));
+  WEFT_ASSIGN(const Compression compressed, compression(asked.compression));
   WEFT_ASSIGN(const GraphAndSchedule found, talk(asked, operation));
   std::vector<std::size_t> sizes{0};
   if (operation != Collective::barrier && window != WindowOp::mutex) {
@@ -221,8 +229,8 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     WEFT_RETURN_IF_ERROR(check_named(asked, type));
     WEFT_ASSIGN(tensors, tensor_set(asked.tensors));
   }
-  return PerfOptions{operation, algorithm, found.graph,      found.schedule, type,
-                     window,    tensors,   std::move(sizes), asked};
+  return PerfOptions{operation, algorithm, compressed, found.graph,      found.schedule,
+                     type,      window,    tensors,    std::move(sizes), asked};
 }
 
 CountedBytes PerfOptions::counted(std::size_t bytes) const {

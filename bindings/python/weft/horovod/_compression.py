@@ -11,6 +11,7 @@ class Compressor:
     """Tensors travel as they are."""
 
     dtype: Optional[torch.dtype] = None  # in which floating types travel
+    encoding = "none"  # of tensors of float32 on the CPU, as weft.Compression names it
 
     @classmethod
     def compress(cls, tensor: torch.Tensor) -> Tuple[torch.Tensor, torch.dtype]:
@@ -33,9 +34,14 @@ class _BFloat(Compressor):
     dtype = torch.bfloat16
 
 
+class _Sketch(Compressor):
+    encoding = "sketch"
+
+
 class Compression:
     """What the argument `compression` of allreduce() and DistributedOptimizer() may be."""
 
     none: Type[Compressor] = Compressor
     fp16: Type[Compressor] = _Half
     bf16: Type[Compressor] = _BFloat
+    sketch: Type[Compressor] = _Sketch

@@ -8,7 +8,7 @@ operation with ".gradient", so gradients of two operations are never taken for o
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple, Type
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 import torch
 
@@ -105,26 +105,30 @@ def _scaled(tensor: torch.Tensor, factor: float) -> torch.Tensor:
 class Reduction:
     """An allreduce of some tensors: how it is called, and the factors before and after it."""
 
-    def __init__(self, title: str, op: str, prescale: float, postscale: float) -> None:
+    def __init__(
+        self, title: str, op: str, prescale: float, postscale: float, encoding: str = "none"
+    ) -> None:
         self.title = title
         self.op = op
         self.prescale = prescale
         self.postscale = postscale
+        self.encoding = encoding  # of Compressor
 
     def of_gradient(self) -> Reduction:
-        return Reduction(f"{self.title}.gradient", self.op, self.prescale, self.postscale)
+        title = f"{self.title}.gradient"
+        return Reduction(title, self.op, self.prescale, self.postscale, self.encoding)
 
     def start(self, tensor: torch.Tensor) -> int:
         x = _scaled(dense(tensor, "allreduce"), self.prescale)
         y = torch.empty_like(x)
-        handle = by_name(self.title).allreduce_start(x, y, op=self._runs([x]))
+        handle = by_name(self.title).allreduce_start(x, y, **self._runs([x]))
         return keep(handle, lambda: _scaled(self._divided([y])[0], self.postscale))
 
     def start_in_place(self, tensor: torch.Tensor) -> int:
         x = _in_place(tensor, "allreduce_")
         if self.prescale != 1.0:
             x.copy_(_scaled(x, self.prescale))
-        handle = by_name(self.title).allreduce_start(x, x, op=self._runs([x]))
+        handle = by_name(self.title).allreduce_start(x, x, **self._runs([x]))
         return keep(handle, lambda: self._finished([x], [tensor])[0])
 
     def start_group(self, tensors: Sequence[torch.Tensor]) -> int:
@@ -150,15 +154,18 @@ class Reduction:
         return results
 
     def _group(self, xs: Tensors, ys: Tensors) -> Handle:
-        how = self._runs(xs)
-        return current().named.grouped_allreduce_start(self.title, xs, ys, op=how)
+        return current().named.grouped_allreduce_start(self.title, xs, ys, **self._runs(xs))
 
     def _is_of_integers(self, tensors: Tensors) -> bool:
         return self.op == Average and not all(each.is_floating_point() for each in tensors)
 
-    def _runs(self, tensors: Tensors) -> str:
+    def _runs(self, tensors: Tensors) -> Dict[str, str]:
         """What Weft computes: of an average of integers the sum."""
-        return Sum if self._is_of_integers(tensors) else self.op
+        op = Sum if self._is_of_integers(tensors) else self.op
+        can_be_encoded = op in (Sum, Average) and all(
+            each.dtype is torch.float32 and each.is_cpu for each in tensors
+        )
+        return {"op": op, "compression": self.encoding if can_be_encoded else "none"}
 
     def _divided(self, tensors: Tensors) -> Tensors:
         """What was asked for, made of what Weft computed. Integers are divided towards zero."""
@@ -231,11 +238,12 @@ def allreduce(
     """The reduction of the tensors that all ranks submit under this name; their mean by default.
 
     Args:
-        compression: Compression.fp16 halves what travels.
+        compression: Compression.fp16 halves what travels, Compression.sketch leaves a quarter of it.
         prescale_factor, postscale_factor: of the tensor before, and of the result.
     """
     factors = prescale_factor, postscale_factor
     how = _reduction("allreduce", average, name, op, factors, process_set)
+    how.encoding = compression.encoding
     compressed, dtype = compression.compress(tensor)
     result: torch.Tensor = compression.decompress(apply(Allreduce, how, compressed), dtype)
     return result
@@ -272,6 +280,15 @@ def allreduce_(
     return result
 
 
+def reduce_in_place(
+    tensors: List[torch.Tensor], name: str, op: str, encoding: str, factors: Tuple[float, float]
+) -> int:
+    """Starts an allreduce of one tensor, or of a group."""
+    kind = "allreduce" if len(tensors) == 1 else "grouped_allreduce"
+    how = Reduction(title_of(kind, name, None), op, *factors, encoding)
+    return how.start_in_place(tensors[0]) if len(tensors) == 1 else how.start_group_in_place(tensors)
+
+
 def grouped_allreduce_async(
     tensors: Sequence[torch.Tensor],
     average: Optional[bool] = None,
@@ -300,6 +317,7 @@ def grouped_allreduce(
     """allreduce() of several tensors, which run together once all ranks have submitted them."""
     factors = prescale_factor, postscale_factor
     how = _reduction("grouped_allreduce", average, name, op, factors, process_set)
+    how.encoding = compression.encoding
     compressed = [compression.compress(each) for each in tensors]
     results = apply(_GroupedAllreduce, how, *[each for each, _ in compressed])
     return [compression.decompress(each, dtype) for each, (_, dtype) in zip(results, compressed)]

@@ -26,10 +26,9 @@ class _Options(NamedTuple):
     sparse_as_dense: bool
     predivide: float  # with an average: the factor by which gradients are divided beforehand
 
-    def factors(self) -> Dict[str, Any]:
-        if self.op != Average:
-            return {}
-        return {"prescale_factor": 1.0 / self.predivide, "postscale_factor": self.predivide}
+    def factors(self) -> Tuple[float, float]:
+        """Of the gradient before it is reduced, and of the result."""
+        return (1.0, 1.0) if self.op != Average else (1.0 / self.predivide, self.predivide)
 
 
 class _Started(NamedTuple):
@@ -115,12 +114,8 @@ class _Distributed:
     def _start_dense(self, name: str, gradients: List[torch.Tensor]) -> _Started:
         options = self._options
         moved = [options.compression.compress(each)[0] for each in gradients]
-        if len(moved) == 1:
-            handle = _ops.allreduce_async_(moved[0], name=name, op=options.op, **options.factors())
-        else:
-            handle = _ops.grouped_allreduce_async_(
-                moved, name=name, op=options.op, **options.factors()
-            )
+        encoding = options.compression.encoding
+        handle = _ops.reduce_in_place(moved, name, options.op, encoding, options.factors())
 
         def finish(_: Any) -> None:
             for gradient, result in zip(gradients, moved):
@@ -246,7 +241,7 @@ def DistributedOptimizer(
 
     Args:
         named_parameters: names that are the same on all ranks; None: by their place.
-        compression: Compression.fp16 halves what travels.
+        compression: Compression.fp16 halves what travels, Compression.sketch leaves a quarter of it.
         backward_passes_per_step: passes whose gradients add up before they are reduced.
         gradient_predivide_factor: with an average, divides gradients by it before they are summed,
             and the sum by the rest.
