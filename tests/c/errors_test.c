@@ -50,8 +50,8 @@ static void bad_requests(weft_context* context) {
   request.op = -1;
   INVALID(weft_run(context, &request), "op is -1, which is no operator");
   request = sum_of(&x, &y);
-  request.algorithm = 9;
-  INVALID(weft_run(context, &request), "algorithm is 9, which is no algorithm");
+  request.algorithm = 10;
+  INVALID(weft_run(context, &request), "algorithm is 10, which is no algorithm");
   request = sum_of(&x, &y);
   request.compression = 4;
   INVALID(weft_run(context, &request), "compression is 4, which is no compression");

@@ -173,7 +173,7 @@ TEST(Compressed, RepeatedAndPreparedCallsTakeNoNewMemory) {
       if (k == 20) before = heap_usage().allocated_bytes;
     }
     ASSERT_TRUE(context.barrier().ok());
-    EXPECT_EQ(heap_usage().allocated_bytes, before);
+    EXPECT_LE(heap_usage().allocated_bytes, before);
   });
 }
 
