@@ -5,7 +5,7 @@
 //
 // OPERATION is neighbor_allreduce, neighbor_allgather, allreduce, broadcast or
 // hierarchical_neighbor_allreduce, whose GRAPH is that of the machines, on floats; allreduce:NAME
-// is by that algorithm. Every element of every result is checked. REPEAT 0 is: until rank 0's standard input ends. Rank 0
+// is by that algorithm, and allreduce:NAME and neighbor_allreduce:NAME with that compression. Every element of every result is checked. REPEAT 0 is: until rank 0's standard input ends. Rank 0
 // prints one JSON line; each time in it is the slowest rank's, from the end of a barrier.
 #include <poll.h>
 
@@ -26,10 +26,12 @@ namespace {
 
 constexpr int kWarmUps = 2;  // rounds that are checked and not told, if nothing else is said
 constexpr float kTolerance = 1e-3F;  // results are below 250 * ranks; a wrong addend is 1/ranks off
+constexpr float kTolerance8Bits = 4;  // of results below 250: buckets of a sample
 
 struct Job {
   std::string operation;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Compression compression = Compression::none;
   std::string graph;
   std::size_t bytes = 0;
   int repeat = 0;
@@ -93,10 +95,21 @@ class Exercise {
   Status operate() {
     const Input x = in(x_, job_.count());
     const Output y = out(y_, blocks_ * job_.count());
-    if (job_.operation == "neighbor_allreduce") return context_.neighbor_allreduce(x, y);
+    if (job_.operation == "neighbor_allreduce") {
+      return context_.run({.collective = Collective::neighbor_allreduce,
+                           .input = x,
+                           .output = y,
+                           .compression = job_.compression});
+    }
     if (job_.operation == "neighbor_allgather") return context_.neighbor_allgather(x, y);
-    if (job_.operation == "allreduce")
-      return context_.allreduce(x, y, ReduceOp::sum, job_.algorithm);
+    if (job_.operation == "allreduce") {
+      return context_.run({.collective = Collective::allreduce,
+                           .input = x,
+                           .output = y,
+                           .op = ReduceOp::sum,
+                           .algorithm = job_.algorithm,
+                           .compression = job_.compression});
+    }
     if (job_.operation == "broadcast") return context_.broadcast(x, y, 0);
     if (is_over_machines()) return context_.hierarchical_neighbor_allreduce(x, y);
     return {Code::invalid_argument, "operation " + job_.operation + " is not known"};
@@ -147,9 +160,10 @@ class Exercise {
   [[nodiscard]] Status check(const std::array<float, kPeriod>& right, std::size_t first,
                              std::size_t count, int number) const {
     const float* const y = y_ + first;
+    const float tolerance = job_.compression == Compression::sketch ? kTolerance8Bits : kTolerance;
     if (std::memcmp(y, right.data(), count * sizeof(float)) == 0) return {};
     for (std::size_t i = 0; i < count; ++i) {
-      if (!(std::abs(y[i] - right[i]) <= kTolerance)) {
+      if (!(std::abs(y[i] - right[i]) <= tolerance)) {
         return {Code::mismatch, job_.operation + ", round " + std::to_string(number) +
                                     ": element " + std::to_string(first + i) + " is " +
                                     std::to_string(y[i]) + "; expected " +
@@ -213,14 +227,19 @@ Status run(Context& context, const Job& job) {
   return {};
 }
 
-// Each of `operations` may have an algorithm behind it.
+// Each of `operations` may have an algorithm or a compression behind it.
 Status run(const std::string& operations, Job job) {
   WEFT_ASSIGN(const auto context, Context::from_environment());
   std::istringstream all(operations);
   for (std::string operation; std::getline(all, operation, '+');) {
     const std::size_t colon = std::min(operation.find(':'), operation.size());
     const std::string by = colon == operation.size() ? "auto" : operation.substr(colon + 1);
-    WEFT_ASSIGN(job.algorithm, allreduce_algorithm(by));
+    const Result<Compression> compressed = compression(by);
+    job.compression = compressed.ok() ? *compressed : Compression::none;
+    job.algorithm = AllreduceAlgorithm::automatic;
+    if (!compressed.ok()) {
+      WEFT_ASSIGN(job.algorithm, allreduce_algorithm(by));
+    }
     job.operation = operation.substr(0, colon);
     WEFT_RETURN_IF_ERROR(run(*context, job));
   }
