@@ -55,6 +55,8 @@ class Slurm:
         configuration = self.folder / "slurm.conf"
         configuration.write_text(CONFIGURATION.format(host=socket.gethostname().split(".")[0], folder=self.folder,
                                                       controller=controller, node=node, cpus=os.cpu_count()))
+        # Ranks of a test that was ended may still use the folders that PMIx makes by default.
+        (self.folder / "mpi.conf").write_text(f"PMIxCliTmpDirBase={self.folder}\n")
         self.environment = dict(os.environ, SLURM_CONF=str(configuration), ASAN_OPTIONS="detect_leaks=0")
         self.running = []
         for daemon in DAEMONS:
