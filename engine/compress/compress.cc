@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "engine/compress/sketch.h"
 #include "engine/half/half.h"
+#include "engine/kernels/kernels.h"
 
 namespace weft {
 namespace {
@@ -39,7 +41,19 @@ std::size_t body_bytes(Compression compression, std::size_t count) {
   return 0;
 }
 
-// for_each(i, value i) over a body of 16-bit values or of floats.
+// f16 is widened so many elements at a time.
+constexpr std::size_t kWidened = 1024;
+
+template <class Take>
+void each_f16(const std::byte* body, std::size_t count, Take take) {
+  std::array<float, kWidened> values;
+  for (std::size_t begin = 0; begin < count; begin += kWidened) {
+    const std::size_t here = std::min(kWidened, count - begin);
+    widen_f16(body + begin * sizeof(std::uint16_t), std::span(values).first(here));
+    for (std::size_t i = 0; i < here; ++i) take(begin + i, values[i]);
+  }
+}
+
 template <class Raw, class Widen, class Take>
 void each(const std::byte* body, std::size_t count, Widen widen, Take take) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -49,6 +63,7 @@ void each(const std::byte* body, std::size_t count, Widen widen, Take take) {
   }
 }
 
+// Calls take(i, value i) for each element.
 template <class Take>
 void each_value(Compression compression, const std::byte* body, std::size_t count, Take take) {
   switch (compression) {
@@ -56,7 +71,7 @@ void each_value(Compression compression, const std::byte* body, std::size_t coun
       return each<float>(
           body, count, [](float value) { return value; }, take);
     case Compression::f16:
-      return each<std::uint16_t>(body, count, f32_from_f16, take);
+      return each_f16(body, count, take);
     case Compression::bf16:
       return each<std::uint16_t>(body, count, f32_from_bf16, take);
     case Compression::sketch: {
@@ -68,10 +83,9 @@ void each_value(Compression compression, const std::byte* body, std::size_t coun
   }
 }
 
-template <std::uint16_t (*narrow)(float)>
-void encode_halves(std::span<const float> values, std::byte* body) {
+void encode_bf16(std::span<const float> values, std::byte* body) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint16_t half = narrow(values[i]);
+    const std::uint16_t half = bf16_from_f32(values[i]);
     std::memcpy(body + i * sizeof half, &half, sizeof half);
   }
 }
@@ -94,9 +108,9 @@ void Encoder::encode(Compression compression, std::span<const float> values,
       if (!values.empty()) std::memcpy(body, values.data(), values.size_bytes());
       return;
     case Compression::f16:
-      return encode_halves<f16_from_f32>(values, body);
+      return narrow_to_f16(values, body);
     case Compression::bf16:
-      return encode_halves<bf16_from_f32>(values, body);
+      return encode_bf16(values, body);
     case Compression::sketch:
       return sketch(values, body, body + kSketchTable);
   }

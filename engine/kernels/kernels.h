@@ -82,6 +82,10 @@ using CombineFunction = void (*)(std::span<const Term> terms, void* destination,
 void combine(DataType type, Reduction reduction, std::span<const Term> terms, void* destination,
              std::size_t count, StoreKind store = StoreKind::cached, double divisor = 1.0);
 
+// Elements of f16 at any address as f32, and f32 rounded to f16, to nearest, ties to even. A NaN stays one.
+void widen_f16(const void* from, std::span<float> to);
+void narrow_to_f16(std::span<const float> from, void* to);
+
 // A mean of k numbers as what rounds least: each is multiplied by a power of two, which is exact and
 // keeps the sum as small as the numbers are, and the sum is divided. If k is a power of two, the
 // weight is 1/k and the divisor 1.

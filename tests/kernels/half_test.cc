@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <numeric>
+#include <vector>
+
+#include "engine/kernels/kernels.h"
 
 namespace weft {
 namespace {
@@ -25,6 +31,34 @@ void expect_nearest_even(std::uint16_t infinity, Widen widen, Narrow narrow) {
     ASSERT_EQ(narrow(std::nextafter(middle, 0.0f)), low) << low;
     ASSERT_EQ(narrow(std::nextafter(middle, kInfinity)), high) << low;
     ASSERT_EQ(narrow(-middle), even | 0x8000) << low;
+  }
+}
+
+// Whole arrays, by the instructions of this processor, get the bits of the scalar functions.
+TEST(Half, ArraysOfF16AreAsSingleOnes) {
+  std::vector<std::uint16_t> halves(1 << 16);
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  std::vector<float> widened(halves.size());
+  widen_f16(halves.data(), widened);
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    const float wanted = f32_from_f16(halves[i]);
+    ASSERT_EQ(std::isnan(widened[i]), std::isnan(wanted)) << i;
+    if (std::isnan(wanted)) continue;
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(widened[i]), std::bit_cast<std::uint32_t>(wanted));
+  }
+  // Every value, and points between it and its neighbors, at an odd address.
+  std::vector<float> values;
+  for (const float value : widened) {
+    if (std::isnan(value)) continue;
+    for (const float factor : {1.0F, 1.0F + 0x1p-12F, 1.0F + 0x1p-11F, 1.0F + 0x3p-12F})
+      values.push_back(value * factor);
+  }
+  std::vector<std::byte> narrowed(2 * values.size() + 1);
+  narrow_to_f16(values, narrowed.data() + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t got = 0;
+    std::memcpy(&got, narrowed.data() + 1 + 2 * i, sizeof got);
+    ASSERT_EQ(got, f16_from_f32(values[i])) << values[i];
   }
 }
 
