@@ -1,4 +1,6 @@
 // The names of operations, operators and algorithms, as messages, plans and bindings have them.
+#include <fmt/core.h>
+
 #include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
