@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kWordBits = 64;
 
-Status invalid(std::string text) {
+Status invalid(const std::string& text) {
   return {Code::invalid_argument, "exchange index: " + text};
 }
 
@@ -201,7 +201,7 @@ Status ExchangeIndex::merge(std::span<const std::uint64_t> from) {
   const std::size_t size = 3 + begun_.size() + left_.size() + bits_.size();
   const std::uint64_t shape = static_cast<std::uint64_t>(options_.workers) << 32 |
                               static_cast<std::uint64_t>(options_.colayers);
-  const auto mismatch = [](std::string text) {
+  const auto mismatch = [](const std::string& text) {
     return Status(Code::mismatch, "exchange index: " + text);
   };
   if (from.size() >= 2 &&
