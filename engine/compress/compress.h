@@ -21,7 +21,7 @@
 //
 // Encoding depends on the values alone, so equal tensors have equal bytes, on every machine of the same byte
 // order. Encoded tensors have an exact size, a version and their count, which open() compares.
-// Nothing is allocated but by an Encoder's constructor.
+// Nothing is allocated but by an Encoder's constructor and by the first use of an ErrorFeedback.
 #pragma once
 
 #include <weft/types.h>

@@ -23,8 +23,9 @@ namespace weft {
   return has<kHasRoot>(collective);
 }
 // What the ranks of an operation must have in common beyond its kind, type and sizes: the operator, the
-// root, the algorithm. It travels in every header, and frozen: the operator + 1 (0: none) in bits 0 to
-// 3, and in bits 4 to 15, modulo 4096, the root + 1; or the algorithm + 1 in bits 4 to 9, and the compression in bits 10 to 15.
+// root, the algorithm, the compression. It travels in every header, and is frozen: the operator + 1 (0:
+// none) in bits 0 to 3; then the root + 1, modulo 4096, in bits 4 to 15, or the algorithm + 1 in bits 4 to 9
+// and the compression in bits 10 to 15.
 [[nodiscard]] std::uint16_t agreement_of(const Request& request);
 // A sentence on how two ranks differ: "rank 3 reduces with max, this rank with sum".
 [[nodiscard]] std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,

@@ -45,6 +45,18 @@ static void test_types(const struct ranks* all) {
   CHECK(y8 == 1 - all->size);
 }
 
+static weft_request allreduce_of(const float* x, float* y, weft_reduce_op op) {
+  const weft_request request = {.size = sizeof(request),
+                                .operation = WEFT_ALLREDUCE,
+                                .type = WEFT_F32,
+                                .x = x,
+                                .x_count = kCount,
+                                .y = y,
+                                .y_count = kCount,
+                                .op = op};
+  return request;
+}
+
 static void test_algorithms(const struct ranks* all) {
   const weft_algorithm algorithms[] = {WEFT_AUTOMATIC, WEFT_DIRECT, WEFT_SPLIT, WEFT_RING,
                                        WEFT_HALVING_DOUBLING};
@@ -52,15 +64,8 @@ static void test_algorithms(const struct ranks* all) {
   fill(x, kCount, all->rank);
   for (size_t i = 0; i < sizeof(algorithms) / sizeof(*algorithms); ++i) {
     float y[kCount] = {0};
-    const weft_request request = {.size = sizeof(request),
-                                  .operation = WEFT_ALLREDUCE,
-                                  .type = WEFT_F32,
-                                  .x = x,
-                                  .x_count = kCount,
-                                  .y = y,
-                                  .y_count = kCount,
-                                  .op = WEFT_MAX,
-                                  .algorithm = algorithms[i]};
+    weft_request request = allreduce_of(x, y, WEFT_MAX);
+    request.algorithm = algorithms[i];
     OK(weft_run(all->context, &request));
     check_reduced(all, WEFT_MAX, y);
     memset(y, 0, sizeof(y));
@@ -77,15 +82,8 @@ static void test_compression(const struct ranks* all) {
   fill(x, kCount, all->rank);
   for (weft_compression each = WEFT_COMPRESSION_F16; each <= WEFT_COMPRESSION_SKETCH; ++each) {
     memset(y, 0, sizeof(y));
-    const weft_request request = {.size = sizeof(request),
-                                  .operation = WEFT_ALLREDUCE,
-                                  .type = WEFT_F32,
-                                  .x = x,
-                                  .x_count = kCount,
-                                  .y = y,
-                                  .y_count = kCount,
-                                  .op = WEFT_SUM,
-                                  .compression = each};
+    weft_request request = allreduce_of(x, y, WEFT_SUM);
+    request.compression = each;
     OK(weft_run(all->context, &request));
     check_reduced(all, WEFT_SUM, y);
   }

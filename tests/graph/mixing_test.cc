@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "tests/graph/product.h"
+
 namespace weft {
 namespace {
 
@@ -60,20 +62,6 @@ TEST(Mixing, OnePeerExponentialAveragesInOnePeriodForPowersOfTwo) {
     EXPECT_EQ(figures.rounds, m);
   }
   EXPECT_GT(sigma2(one_peer_exponential(6).value()).value(), 0.1);
-}
-
-// The matrix of applying `first`, then `second`.
-Graph product(const Graph& second, const Graph& first) {
-  const int n = first.size();
-  std::vector<double> w;
-  for (Rank i = 0; i < n; ++i) {
-    for (Rank j = 0; j < n; ++j) {
-      double sum = 0;
-      for (Rank k = 0; k < n; ++k) sum += second.weight(i, k) * first.weight(k, j);
-      w.push_back(sum);
-    }
-  }
-  return Graph::from_matrix(n, w, "product").value();
 }
 
 TEST(Mixing, OfAScheduleIsOfTheProductInTheOrderOfItsSteps) {

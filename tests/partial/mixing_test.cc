@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "scheduler/partial/partial.h"
+#include "tests/graph/product.h"
 
 namespace weft {
 namespace {
@@ -22,19 +23,6 @@ Graph matrix_of(int n, const std::vector<Rank>& group) {
       matrix[static_cast<std::size_t>(i * n + j)] = 1.0 / static_cast<double>(group.size());
   }
   return Graph::from_matrix(n, matrix, "F").value();
-}
-
-Graph product(const Graph& a, const Graph& b) {
-  const int n = a.size();
-  std::vector<double> matrix;
-  for (Rank i = 0; i < n; ++i) {
-    for (Rank j = 0; j < n; ++j) {
-      double sum = 0;
-      for (Rank k = 0; k < n; ++k) sum += a.weight(i, k) * b.weight(k, j);
-      matrix.push_back(sum);
-    }
-  }
-  return Graph::from_matrix(n, matrix, "product").value();
 }
 
 bool has_weight(const Graph& graph, Rank i, Rank j) {
