@@ -78,7 +78,6 @@ GroupGenerator::GroupGenerator(GroupOptions options)
   for (std::size_t place = groups_.size(); place > 0; --place)
     free_.push_back(static_cast<int>(place) - 1);
   assignments_.reserve(size);
-  losses_.reserve(size);
   division_.reserve(2 * size, 2 * size);
   idle_.reserve(size);
   heads_.resize(has_phases_ ? size : 0);
@@ -91,7 +90,7 @@ GroupGenerator::Member& GroupGenerator::member(Group& group, Rank rank) {
 }
 
 Status GroupGenerator::check_living(Rank worker, std::string_view event) const {
-  if (worker < 0 || worker >= options_.size) {
+  if (!is_rank(worker)) {
     return Status(Code::invalid_argument,
                   fmt::format("{}: rank {} is outside 0…{}", event, worker, options_.size - 1),
                   worker);
@@ -110,7 +109,6 @@ Status GroupGenerator::request(Rank worker) {
                   worker);
   }
   assignments_.clear();
-  losses_.clear();
   of(worker).has_asked = true;
   ++of(worker).requests;
   serve(worker);
@@ -205,7 +203,7 @@ void GroupGenerator::assign(const Group& group, Rank to) {
 }
 
 Status GroupGenerator::done(Rank rank, std::uint64_t number) {
-  WEFT_RETURN_IF_ERROR(check_living(rank, "done with a group"));
+  if (!is_rank(rank) || is_gone(rank)) return check_living(rank, "done with a group");
   Worker& worker = of(rank);
   const int place = worker.first;
   if (place == kNone || !at(place).is_running || at(place).number != number) {
@@ -216,14 +214,13 @@ Status GroupGenerator::done(Rank rank, std::uint64_t number) {
   }
   Group& group = at(place);
   const bool is_of_all = group.asker == kNoRank;
-  if (is_of_all && !worker.has_asked) {
+  if (is_of_all && !worker.has_asked && !worker.has_left) {
     return Status(
         Code::invalid_argument,
         fmt::format("rank {} is done with group {}, for which it has not asked", rank, number),
         rank);
   }
   assignments_.clear();
-  losses_.clear();
   if (is_of_all || group.asker == rank) worker.has_asked = false;
   Member& own = member(group, rank);
   own.is_done = true;
@@ -239,47 +236,45 @@ void GroupGenerator::close(int place) {
   free_.push_back(place);
 }
 
-Status GroupGenerator::left(Rank worker) {
-  WEFT_RETURN_IF_ERROR(check_living(worker, "leave"));
+Status GroupGenerator::leave(Rank rank) {
+  WEFT_RETURN_IF_ERROR(check_living(rank, "leave"));
   assignments_.clear();
-  losses_.clear();
-  for (int place = of(worker).first; place != kNone;) {
-    const int next = member(at(place), worker).next;
-    leave(place, worker);
+  Worker& worker = of(rank);
+  int place = worker.first;
+  if (place != kNone && at(place).is_running) {
+    Member& own = member(at(place), rank);
+    place = std::exchange(own.next, kNone);
+    worker.last = worker.first;
+  } else {
+    worker.first = worker.last = kNone;
+  }
+  for (bool is_first = worker.first == kNone; place != kNone; is_first = false) {
+    const int next = member(at(place), rank).next;
+    leave_waiting(place, rank, is_first);
     place = next;
   }
-  bury(worker);
+  bury(rank);
   return {};
 }
 
-// Takes a worker out of a group of its queue.
-void GroupGenerator::leave(int place, Rank worker) {
+// Takes a worker out of a group that waits. `is_first`: in the worker's queue.
+void GroupGenerator::leave_waiting(int place, Rank worker, bool is_first) {
   Group& group = at(place);
-  --group.open;
-  if (group.is_running) {
-    member(group, worker).is_done = true;
-    add_losses(group, worker);
-  } else {
-    const auto found = std::ranges::lower_bound(group.members, worker);
-    group.of_members.erase(group.of_members.begin() + (found - group.members.begin()));
-    group.members.erase(found);
-  }
-  if (group.open == 0) return close(place);
-  if (place != of(worker).first && --group.blocked == 0) start(place);
+  const auto found = std::ranges::lower_bound(group.members, worker);
+  group.of_members.erase(group.of_members.begin() + (found - group.members.begin()));
+  group.members.erase(found);
+  if (--group.open == 0) return close(place);
+  if (!is_first && --group.blocked == 0) start(place);
 }
 
-void GroupGenerator::add_losses(const Group& group, Rank left) {
-  for (std::size_t i = 0; i < group.members.size(); ++i) {
-    if (!group.of_members[i].is_done) losses_.push_back({group.members[i], group.number, left});
-  }
-}
-
-// It is in no group any more, and is drawn for none.
+// It is drawn for no group any more.
 void GroupGenerator::bury(Rank rank) {
   Worker& worker = of(rank);
   exchange(worker.place, living_.size() - 1);
   living_.pop_back();
-  worker = {.requests = worker.requests, .has_left = true};
+  worker.has_left = true;
+  worker.has_asked = false;
+  worker.untaken = 0;
 }
 
 }  // namespace weft

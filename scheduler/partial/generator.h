@@ -31,12 +31,12 @@
 // then each machine as one group. A group of one is a legal answer: the worker synchronizes with
 // nobody in that iteration.
 //
-// Who leaves or dies is in no later group. The members of a group of its that runs hear of it as a
-// GroupLoss, and can end the group without it. They still report that they are done.
+// Who leaves still takes part in the group that runs for it, and is in no later one.
 //
-// If the generator dies, its successor is made of what the living workers report. Groups that had not
-// begun to run are forgotten, and made anew for the workers that had asked. A message of the old
-// generator that arrives late must be recognized by the caller (Epoch).
+// If a worker dies, also the one with which the generator lives, a successor is made of what the living
+// workers report. Groups that run go on with the members that are alive and not done with them. Groups
+// that had not begun to run are forgotten, and made anew for the workers that had asked. A message of the
+// old generator that arrives late must be recognized by the caller.
 //
 // Bounds. All memory is taken when the generator is made: 3 groups for each worker. A request costs
 // O(group size), where the workers are divided O(workers * log workers); other events cost
@@ -69,18 +69,13 @@ struct GroupAssignment {
   bool answers = false;           // this group is the answer to the worker's request
   std::span<const Rank> members;  // ascending
 };
-// To be sent to rank `to`, which is not done with this running group: a member has left.
-struct GroupLoss {
-  Rank to = kNoRank;
-  std::uint64_t group = 0;
-  Rank left = kNoRank;
-};
 
 // What a worker tells the successor of a generator.
 struct GroupReport {
   Rank worker = kNoRank;
   std::uint64_t requests = 0;  // how often it has asked
   bool has_asked = false;      // and is not done with the group that answers it
+  bool is_leaving = false;     // has said, or is about to say, that it leaves
   // Its newest assignment, and whether it is done with it. 0: it has had none.
   std::uint64_t group = 0;
   bool answers = false;
@@ -94,9 +89,9 @@ class GroupGenerator {
   // machine (0…size-1) for each rank.
   static Result<GroupGenerator> open(GroupOptions options);
   // The successor of a generator with the same options but another seed. Ranks that do not report
-  // have left. Its first assignments() and losses() are for members that have not heard of a group
-  // that runs, and for requests that had no answer. Errors name the rank whose report is wrong, or
-  // contradicts another one's.
+  // have left. Its first assignments() are those of groups that run, again, with the members that are
+  // left, and of requests that had no answer. Errors name the rank whose report is wrong, or contradicts
+  // another one's.
   static Result<GroupGenerator> succeed(GroupOptions options, std::span<const GroupReport> reports);
 
   // The worker begins an iteration. invalid_argument if it has left, or has asked before and is not
@@ -104,14 +99,18 @@ class GroupGenerator {
   Status request(Rank worker);
   // The worker is done with the group that runs for it.
   Status done(Rank worker, std::uint64_t group);
-  // The worker has left or died.
-  Status left(Rank worker);
+  // The worker leaves as soon as it is done with the group that runs for it, if any does.
+  Status leave(Rank worker);
 
   // What is to be sent because of the last event. Valid until the next one.
   [[nodiscard]] std::span<const GroupAssignment> assignments() const { return assignments_; }
-  [[nodiscard]] std::span<const GroupLoss> losses() const { return losses_; }
 
+  // Workers that have not left.
   [[nodiscard]] std::size_t living() const { return living_.size(); }
+  // Whether it has left, and no group runs for it any more.
+  [[nodiscard]] bool is_gone(Rank worker) const {
+    return of(worker).has_left && of(worker).first == kNone;
+  }
   // How often the worker has asked.
   [[nodiscard]] std::uint64_t requests(Rank worker) const { return of(worker).requests; }
   // Groups that run or wait, and the most that there can be.
@@ -152,6 +151,7 @@ class GroupGenerator {
   }
   [[nodiscard]] Group& at(int place) { return groups_[static_cast<std::size_t>(place)]; }
   [[nodiscard]] static Member& member(Group& group, Rank rank);
+  [[nodiscard]] bool is_rank(Rank rank) const { return rank >= 0 && rank < options_.size; }
   [[nodiscard]] Status check_living(Rank worker, std::string_view event) const;
 
   void serve(Rank worker);
@@ -161,10 +161,9 @@ class GroupGenerator {
   void enqueue(int place);
   void start(int place);
   void assign(const Group& group, Rank to);
-  void add_losses(const Group& group, Rank left);
   void close(int place);
   void bury(Rank worker);
-  void leave(int place, Rank worker);
+  void leave_waiting(int place, Rank worker, bool is_first);
   void exchange(std::size_t a, std::size_t b);
   [[nodiscard]] Status restore(const GroupReport& report,
                                std::span<const GroupReport* const> by_rank);
@@ -179,7 +178,6 @@ class GroupGenerator {
   std::vector<int> free_;  // places in groups_
   std::uint64_t last_number_ = 0;
   std::vector<GroupAssignment> assignments_;
-  std::vector<GroupLoss> losses_;
   // Of one division.
   Division division_;
   std::vector<Rank> idle_, heads_;

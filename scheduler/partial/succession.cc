@@ -64,6 +64,9 @@ Result<GroupGenerator> GroupGenerator::succeed(GroupOptions options,
   }
   for (const GroupReport& report : reports)
     made.last_number_ = std::max(made.last_number_, report.group);
+  for (const GroupReport& report : reports) {
+    if (report.is_leaving) made.bury(report.worker);
+  }
   std::vector<Rank> unanswered;
   for (const Rank rank : made.living_) {
     if (made.of(rank).has_asked && !made.is_answered(rank)) unanswered.push_back(rank);
@@ -73,45 +76,37 @@ Result<GroupGenerator> GroupGenerator::succeed(GroupOptions options,
   return made;
 }
 
-// The group of a report, which runs, unless another member's report has restored it.
+// The group of a report, which runs, unless another member's report has restored it. A member that has
+// heard of an earlier succession knows fewer members than one that has not; those that are alive and not
+// done with the group are the same.
 Status GroupGenerator::restore(const GroupReport& report,
                                std::span<const GroupReport* const> by_rank) {
+  std::vector<Rank> open;
+  Rank asker = kNobody;
+  for (const Rank rank : report.members) {
+    const GroupReport* const member = by_rank[static_cast<std::size_t>(rank)];
+    if (member == nullptr) continue;
+    const bool has_heard = member->group == report.group;
+    if (has_heard && member->answers) asker = rank;
+    if (member->group < report.group || (has_heard && !member->is_done)) open.push_back(rank);
+  }
   const int own = of(report.worker).first;
   if (own != kNone && at(own).number == report.group) {
-    if (at(own).members == report.members) return {};
+    if (at(own).members == open) return {};
     return wrong(report,
                  fmt::format("group {} has other members than another member says", report.group));
   }
-  const int place = make(report.members, kNobody);
+  const int place = make(open, options_.law.kind == GroupLaw::Kind::smart ? kNoRank : asker);
   Group& group = at(place);
   group.number = report.group;
   group.is_running = true;
-  for (std::size_t i = 0; i < group.members.size(); ++i) {
-    const Rank rank = group.members[i];
-    const GroupReport* const member = by_rank[static_cast<std::size_t>(rank)];
-    const bool has_heard = member != nullptr && member->group == group.number;
-    group.of_members[i].is_done =
-        member == nullptr || member->group > group.number || (has_heard && member->is_done);
-    if (has_heard && member->answers) group.asker = rank;
-    if (group.of_members[i].is_done) {
-      --group.open;
-      continue;
-    }
+  for (const Rank rank : group.members) {
     if (of(rank).first != kNone) {
       return wrong(report, fmt::format("group {} has rank {}, which group {} has, too",
                                        report.group, rank, at(of(rank).first).number));
     }
     of(rank).first = of(rank).last = place;
-  }
-  if (options_.law.kind == GroupLaw::Kind::smart) group.asker = kNoRank;
-  for (std::size_t i = 0; i < group.members.size(); ++i) {
-    const Rank rank = group.members[i];
-    const GroupReport* const member = by_rank[static_cast<std::size_t>(rank)];
-    if (member == nullptr) {
-      add_losses(group, rank);
-    } else if (member->group < group.number) {
-      assign(group, rank);
-    }
+    assign(group, rank);
   }
   return {};
 }

@@ -63,7 +63,7 @@ TEST(GroupBadInput, EventsThatCannotBeChangeNothing) {
     const Status status = generator.request(rank);
     EXPECT_EQ(text_of(status), fmt::format("request for a group: rank {} is outside 0…2", rank));
     EXPECT_EQ(status.rank(), rank);
-    EXPECT_EQ(text_of(generator.left(rank)), fmt::format("leave: rank {} is outside 0…2", rank));
+    EXPECT_EQ(text_of(generator.leave(rank)), fmt::format("leave: rank {} is outside 0…2", rank));
     EXPECT_EQ(text_of(generator.done(rank, 1)),
               fmt::format("done with a group: rank {} is outside 0…2", rank));
   }
@@ -79,10 +79,11 @@ TEST(GroupBadInput, EventsThatCannotBeChangeNothing) {
   ASSERT_TRUE(generator.done(1, 1).ok());
   EXPECT_EQ(text_of(generator.done(1, 1)),
             "rank 1 is done with group 1, which does not run for it");
-  ASSERT_TRUE(generator.left(2).ok());
+  ASSERT_TRUE(generator.leave(2).ok());
   EXPECT_EQ(text_of(generator.request(2)), "request for a group: rank 2 has left");
+  EXPECT_EQ(text_of(generator.leave(2)), "leave: rank 2 has left");
+  ASSERT_TRUE(generator.done(2, 1).ok());  // it was in the group that ran
   EXPECT_EQ(text_of(generator.done(2, 1)), "done with a group: rank 2 has left");
-  EXPECT_EQ(text_of(generator.left(2)), "leave: rank 2 has left");
   ASSERT_TRUE(generator.done(0, 1).ok());
   EXPECT_EQ(generator.assignments().size(), 2U);
 }
@@ -110,7 +111,7 @@ TEST(GroupBadInput, ReportsToASuccessorAreChecked) {
   EXPECT_EQ(error_of({in_group(1, 4, {1, 1})}), of_one + "group 4 names rank 1 twice");
   EXPECT_EQ(error_of({in_group(1, 4, {1, 0})}), of_one + "group 4 names rank 1 out of order");
   EXPECT_EQ(error_of({in_group(1, 4, {0, 2})}), of_one + "group 4 is without it");
-  EXPECT_EQ(error_of({in_group(0, 4, {0, 1}), in_group(1, 4, {0, 1, 2})}),
+  EXPECT_EQ(error_of({in_group(0, 4, {0, 1}), in_group(1, 4, {0, 1, 2}), {.worker = 2}}),
             of_one + "group 4 has other members than another member says");
   EXPECT_EQ(error_of({in_group(0, 4, {0, 2}), in_group(1, 5, {1, 2}), {.worker = 2}}),
             of_one + "group 5 has rank 2, which group 4 has, too");

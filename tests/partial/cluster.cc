@@ -63,9 +63,10 @@ void Cluster::tell(Rank from, std::function<Status()> event) {
   double& arrives = at(from).to_generator_at;
   arrives = std::max(arrives, now_ + kLatency * draws_.unit());
   after(arrives - now_, [this, from, term = term_, event = std::move(event)] {
-    if (term != term_ || generator_ == nullptr || at(from).has_left) return;
+    if (term != term_ || generator_ == nullptr) return;
     if (const Status status = event(); !status.ok()) fault(std::string(status.text()));
     send();
+    if (at(from).is_leaving && generator_->is_gone(from)) go(from);
   });
 }
 
@@ -94,39 +95,33 @@ void Cluster::send() {
     assigned.members.assign(each.members.begin(), each.members.end());
     mail(each.to, [this, to = each.to, assigned] { take(to, assigned); });
   }
-  for (const GroupLoss& loss : generator_->losses()) {
-    ++losses_;
-    mail(loss.to, [this, loss] {
-      if (at(loss.to).report.group != loss.group) return;
-      at(loss.to).lost.insert(loss.left);
-      try_end(loss.to);
-    });
-  }
 }
 
 void Cluster::take(Rank to, const GroupReport& assigned) {
   Worker& worker = at(to);
   if (!worker.is_living) return;
   GroupReport& report = worker.report;
-  if (report.group >= assigned.group || (report.group != 0 && !report.is_done))
+  const bool is_again = report.group == assigned.group && report.answers == assigned.answers;
+  if (!is_again && (report.group >= assigned.group || (report.group != 0 && !report.is_done)))
     fault(fmt::format("rank {} gets group {} after {}", to, assigned.group, report.group));
   report.group = assigned.group;
   report.answers = assigned.answers;
   report.members = assigned.members;
   report.is_done = false;
-  worker.lost.clear();
+  worker.term = term_;
   try_end(to);
 }
 
 bool Cluster::may_end(Rank rank) const {
   const GroupReport& own = at(rank).report;
   if (own.group == 0 || own.is_done || !at(rank).has_computed || !at(rank).is_living) return false;
+  if (at(rank).term != term_) return false;
   return std::ranges::all_of(own.members, [&](Rank member) {
     const GroupReport& other = at(member).report;
     const bool is_there = at(member).is_living && other.group == own.group && !other.is_done &&
-                          at(member).has_computed;
+                          at(member).has_computed && at(member).term == term_;
     const bool was_there = other.group > own.group || (other.group == own.group && other.is_done);
-    return is_there || was_there || at(rank).lost.contains(member);
+    return is_there || was_there;
   });
 }
 
@@ -151,51 +146,47 @@ void Cluster::end_group(Rank rank) {
     at(rank).runs = 0;
     return generator_->done(rank, group);
   });
-  if (!worker.report.answers) return;  // waits for the one that answers
+  // Waits for the one that answers, or leaves.
+  if (!worker.report.answers || worker.is_leaving) return;
   longest_wait_ = std::max(longest_wait_, now_ - worker.computed_at);
   worker.report.has_asked = false;
-  worker.has_computed = false;
-  if (++worker.iterations < options_.iterations) return begin_iteration(rank);
-  worker.is_living = false;
-  if (rank == home_) return succeed();
+  worker.has_computed = ++worker.iterations == options_.iterations;
+  if (!worker.has_computed) return begin_iteration(rank);
+  worker.is_leaving = true;
+  tell_leave(rank);
+}
+
+void Cluster::tell_leave(Rank rank) {
   tell(rank, [this, rank] {
-    forget(rank);
-    return generator_->left(rank);
+    at(rank).has_left = true;
+    at(rank).last_group = last_group_;
+    return generator_->leave(rank);
   });
+}
+
+// It has left, and no group runs for it.
+void Cluster::go(Rank rank) {
+  at(rank).is_living = false;
+  if (rank == home_) succeed();
 }
 
 void Cluster::die(Rank rank) {
   if (!at(rank).is_living) return;
   at(rank).is_living = false;
-  if (rank == home_) {
-    generator_ = nullptr;
-    after(kNoticed, [this] { succeed(); });
-    return;
-  }
-  after(kNoticed, [this, rank] { leave(rank); });
-}
-
-// The generator hears that it is gone.
-void Cluster::forget(Rank rank) {
-  if (at(rank).has_left) return;
-  at(rank).has_left = true;
-  at(rank).last_group = last_group_;
-  at(rank).runs = 0;
-}
-
-void Cluster::leave(Rank rank) {
-  if (generator_ == nullptr || at(rank).has_left) return;
-  forget(rank);
-  if (const Status status = generator_->left(rank); !status.ok()) fault(std::string(status.text()));
-  send();
+  if (rank == home_) generator_ = nullptr;
+  after(kNoticed, [this] { succeed(); });
 }
 
 // The lowest living worker makes a new generator.
 void Cluster::succeed() {
   std::vector<GroupReport> reports;
   for (Worker& worker : workers_) {
-    if (!worker.is_living) forget(worker.report.worker);
-    worker.runs = worker.is_living && !worker.report.is_done ? worker.report.group : 0;
+    if ((!worker.is_living || worker.is_leaving) && !worker.has_left) {
+      worker.has_left = true;
+      worker.last_group = last_group_;
+    }
+    worker.runs = 0;  // it is told again
+    worker.report.is_leaving = worker.is_leaving;
     if (worker.is_living) reports.push_back(worker.report);
   }
   generator_ = nullptr;
@@ -207,6 +198,13 @@ void Cluster::succeed() {
   if (!made.ok()) return fault(std::string(made.status().text()));
   generator_ = std::make_unique<GroupGenerator>(std::move(made).value());
   send();
+  bool home_goes = false;
+  for (const GroupReport& report : reports) {
+    if (!report.is_leaving || !generator_->is_gone(report.worker)) continue;
+    at(report.worker).is_living = false;
+    home_goes |= report.worker == home_;
+  }
+  if (home_goes) succeed();
 }
 
 }  // namespace weft::test

@@ -2,15 +2,14 @@
 // between a worker and the generator keep their order, and take random times. An iteration of a
 // worker of slowness 1 takes about 1.
 //
-// The generator lives with the lowest living worker and dies with it. Its successor is made of what
-// the living workers report.
+// The generator lives with the lowest living worker. If a worker dies, a successor is made of what the
+// living workers report.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <queue>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -41,18 +40,18 @@ class Cluster {
   [[nodiscard]] bool is_living(Rank rank) const { return at(rank).is_living; }
   // The longest time that a worker waited, from the end of its computation to its answer.
   [[nodiscard]] double longest_wait() const { return longest_wait_; }
-  [[nodiscard]] std::uint64_t losses() const { return losses_; }
   [[nodiscard]] std::uint64_t successions() const { return term_; }
 
  private:
   struct Worker {
     GroupReport report;
     bool is_living = true;
+    bool is_leaving = false;    // lives as long as a group runs for it
     bool has_computed = false;  // and waits for groups
-    std::set<Rank> lost;        // of its running group
     std::uint64_t iterations = 0;
     double computed_at = 0;
     double to_generator_at = 0, from_generator_at = 0;  // when the last message arrives
+    std::uint64_t term = 0;                             // whose generator has assigned its group
     // As the generator knows it.
     std::uint64_t runs = 0;
     bool has_left = false;
@@ -82,8 +81,8 @@ class Cluster {
   [[nodiscard]] bool may_end(Rank rank) const;
   void end_group(Rank rank);
   void die(Rank rank);
-  void forget(Rank rank);
-  void leave(Rank rank);
+  void tell_leave(Rank rank);
+  void go(Rank rank);
   void succeed();
 
   ClusterOptions options_;
@@ -98,7 +97,6 @@ class Cluster {
   std::vector<std::string> faults_;
   double longest_wait_ = 0;
   std::uint64_t last_group_ = 0;
-  std::uint64_t losses_ = 0;
 };
 
 }  // namespace weft::test

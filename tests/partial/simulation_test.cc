@@ -42,7 +42,6 @@ TEST_P(Laws, EveryWorkerIsServedInOrderWhateverDies) {
     cluster.run();
     ASSERT_EQ(cluster.faults(), std::vector<std::string>{});
     EXPECT_GE(cluster.successions(), 3U);
-    EXPECT_GT(cluster.losses(), 0U);
     std::uint64_t died = 0;
     for (Rank rank = 0; rank < kManyWorkers; ++rank)
       died += cluster.iterations(rank) < options.iterations ? 1 : 0;
