@@ -75,7 +75,6 @@ struct GroupReport {
   Rank worker = kNoRank;
   std::uint64_t requests = 0;  // how often it has asked
   bool has_asked = false;      // and is not done with the group that answers it
-  bool is_leaving = false;     // has said, or is about to say, that it leaves
   // Its newest assignment, and whether it is done with it. 0: it has had none.
   std::uint64_t group = 0;
   bool answers = false;
@@ -89,7 +88,7 @@ class GroupGenerator {
   // machine (0…size-1) for each rank.
   static Result<GroupGenerator> open(GroupOptions options);
   // The successor of a generator with the same options but another seed. Ranks that do not report
-  // have left. Its first assignments() are those of groups that run, again, with the members that are
+  // have died or left. Its first assignments() are those of groups that run, again, with the members that are
   // left, and of requests that had no answer. Errors name the rank whose report is wrong, or contradicts
   // another one's.
   static Result<GroupGenerator> succeed(GroupOptions options, std::span<const GroupReport> reports);

@@ -64,9 +64,6 @@ Result<GroupGenerator> GroupGenerator::succeed(GroupOptions options,
   }
   for (const GroupReport& report : reports)
     made.last_number_ = std::max(made.last_number_, report.group);
-  for (const GroupReport& report : reports) {
-    if (report.is_leaving) made.bury(report.worker);
-  }
   std::vector<Rank> unanswered;
   for (const Rank rank : made.living_) {
     if (made.of(rank).has_asked && !made.is_answered(rank)) unanswered.push_back(rank);

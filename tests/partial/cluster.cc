@@ -186,7 +186,7 @@ void Cluster::succeed() {
       worker.last_group = last_group_;
     }
     worker.runs = 0;  // it is told again
-    worker.report.is_leaving = worker.is_leaving;
+    worker.is_living &= !worker.is_leaving;
     if (worker.is_living) reports.push_back(worker.report);
   }
   generator_ = nullptr;
@@ -198,13 +198,6 @@ void Cluster::succeed() {
   if (!made.ok()) return fault(std::string(made.status().text()));
   generator_ = std::make_unique<GroupGenerator>(std::move(made).value());
   send();
-  bool home_goes = false;
-  for (const GroupReport& report : reports) {
-    if (!report.is_leaving || !generator_->is_gone(report.worker)) continue;
-    at(report.worker).is_living = false;
-    home_goes |= report.worker == home_;
-  }
-  if (home_goes) succeed();
 }
 
 }  // namespace weft::test
