@@ -13,6 +13,7 @@
 #include <weft/named.h>
 #include <weft/status.h>
 #include <weft/store.h>
+#include <weft/strategies.h>
 #include <weft/types.h>
 #include <weft/version.h>
 #include <weft/window.h>

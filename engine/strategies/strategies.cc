@@ -1,0 +1,252 @@
+// The public class, and what the ranks agree on before a strategy begins.
+#include "engine/strategies/strategies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "engine/gpu/gpu.h"
+#include "engine/strategies/table.h"
+
+namespace weft {
+namespace {
+
+Status invalid(std::string_view name, std::string_view why) {
+  return Status(Code::invalid_argument, fmt::format("strategy \"{}\": {}", name, why));
+}
+
+// An option by its name in messages.
+struct Given {
+  std::string_view name;
+  std::uint32_t bit;  // StrategyHas
+  std::optional<double> value;
+  double least;
+  double most;
+};
+
+std::array<Given, 7> given(const StrategyOptions& options) {
+  const auto number = [](const auto& option) {
+    return option ? std::optional(static_cast<double>(*option)) : std::nullopt;
+  };
+  constexpr double kAny = std::numeric_limits<double>::max();
+  const double below_1 = std::nextafter(1.0, 0.0);
+  const bool compresses = options.compression != Compression::none;
+  return {
+      {{"momentum", kHasMomentum, options.momentum, 0, below_1},
+       {"section", kHasSection, number(options.section), 1, kAny},
+       {"peers", kHasPeers, number(options.peers), 1, 2},
+       {"seed", kHasSeed, number(options.seed), 0, kAny},
+       {"compression", kHasCompression, compresses ? std::optional(1.0) : std::nullopt, 0, kAny},
+       {"outer_rate", kHasOuter, options.outer_rate, 0, kAny},
+       {"outer_momentum", kHasOuter, options.outer_momentum, 0, below_1}}};
+}
+
+Status check_rate(std::string_view name, double rate) {
+  if (rate > 0 && std::isfinite(rate)) return {};
+  return invalid(name, fmt::format("the rate is {}; a number above 0 is needed", rate));
+}
+
+Status check_options(const StrategyRow& row, const Output& model, const StrategyOptions& options) {
+  WEFT_RETURN_IF_ERROR(check_rate(row.name, options.rate));
+  for (const Given& each : given(options)) {
+    if (!each.value) continue;
+    if ((row.has & each.bit) == 0) return invalid(row.name, fmt::format("it has no {}", each.name));
+    if (*each.value >= each.least && *each.value <= each.most) continue;
+    return invalid(
+        row.name,
+        each.most == std::numeric_limits<double>::max()
+            ? fmt::format("{} is {}; at least {} is needed", each.name, *each.value, each.least)
+        : each.name == "peers"
+            ? fmt::format("peers is {}; 1 or 2 is needed", *each.value)
+            : fmt::format("{} is {}; 0 to below 1 is needed", each.name, *each.value));
+  }
+  if (options.compression != Compression::none && model.type != DataType::f32) {
+    return invalid(row.name, fmt::format("a model of {} cannot be compressed", name(model.type)));
+  }
+  return {};
+}
+
+Result<const StrategyRow*> check_all(std::string_view name, const Output& model,
+                                     const StrategyOptions& options) {
+  const auto row = std::ranges::find(strategy_table(), name, &StrategyRow::name);
+  if (row == strategy_table().end()) {
+    return Status(Code::invalid_argument, fmt::format("there is no strategy \"{}\", only {}", name,
+                                                      fmt::join(strategy_names(), ", ")));
+  }
+  if (!is_floating(model.type)) {
+    return invalid(name, fmt::format("a model of {} cannot be averaged", weft::name(model.type)));
+  }
+  if (model.data == nullptr && model.count != 0) return invalid(name, "the model has no memory");
+  WEFT_RETURN_IF_ERROR(check_host_memory(fmt::format("strategy \"{}\"", name), model.data));
+  WEFT_RETURN_IF_ERROR(check_options(*row, model, options));
+  return &*row;
+}
+
+// What a rank tells the others.
+struct Record {
+  char error[160];  // of its arguments; empty: none
+  char name[32];
+  char what[224];  // its options and model
+};
+
+template <std::size_t kBytes>
+void put(char (&to)[kBytes], std::string_view text) {
+  const std::size_t bytes = std::min(text.size(), kBytes - 1);
+  std::memcpy(to, text.data(), bytes);
+}
+
+std::string described(const Output& model, const StrategyOptions& options) {
+  std::string text = fmt::format("rate {}", options.rate);
+  for (const Given& each : given(options)) {
+    if (each.bit != kHasCompression && each.value)
+      text += fmt::format(", {} {}", each.name, *each.value);
+  }
+  return text + fmt::format(", compression {}, {} elements of {}", name(options.compression),
+                            model.count, name(model.type));
+}
+
+// Every rank learns what the others want, so all have the same verdict and none waits for another.
+Status agree(Context& context, std::string_view name, const Output& model,
+             const StrategyOptions& options, const Status& own) {
+  Record mine{};
+  if (!own.ok()) put(mine.error, own.text());
+  put(mine.name, name);
+  put(mine.what, described(model, options));
+  std::vector<Record> all(static_cast<std::size_t>(context.size()));
+  WEFT_RETURN_IF_ERROR(context.allgather({&mine, sizeof mine, DataType::u8},
+                                         {all.data(), all.size() * sizeof mine, DataType::u8}));
+  WEFT_RETURN_IF_ERROR(own);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].error[0] == '\0') continue;
+    return Status(Code::invalid_argument, fmt::format("rank {}: {}", rank, all[rank].error),
+                  static_cast<Rank>(rank));
+  }
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const bool is_named = std::strcmp(all[rank].name, all[0].name) == 0;
+    if (is_named && std::strcmp(all[rank].what, all[0].what) == 0) continue;
+    const auto text = [&](const Record& record) {
+      return is_named ? std::string(record.what) : fmt::format("\"{}\"", record.name);
+    };
+    return Status(Code::mismatch,
+                  fmt::format("strategy \"{}\": ranks 0 and {} disagree: {} and {}", name, rank,
+                              text(all[0]), text(all[rank])),
+                  static_cast<Rank>(rank));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const StrategyRow& row : strategy_table()) names.emplace_back(row.name);
+  return names;
+}
+
+class Strategy::State {
+ public:
+  State(const StrategyRow& row, std::unique_ptr<StrategyMethod> method)
+      : row_(row), method_(std::move(method)) {}
+
+  Status begin();
+  Status step(const Input& gradient);
+  Status set_rate(double rate);
+  [[nodiscard]] const StrategyRow& row() const { return row_; }
+  [[nodiscard]] StrategyCounts counts() const { return method_->counts(); }
+  Status end();
+
+ private:
+  Status note(Status status) {
+    if (!status.ok()) failed_ = status;
+    return status;
+  }
+
+  const StrategyRow& row_;
+  const std::unique_ptr<StrategyMethod> method_;
+  bool has_begun_ = false;  // the iteration
+  Status failed_;
+};
+
+Status Strategy::State::begin() {
+  WEFT_RETURN_IF_ERROR(failed_);
+  if (has_begun_) return invalid(row_.name, "an iteration has begun and not ended");
+  WEFT_RETURN_IF_ERROR(note(method_->begin()));
+  has_begun_ = true;
+  return {};
+}
+
+Status Strategy::State::step(const Input& gradient) {
+  WEFT_RETURN_IF_ERROR(failed_);
+  const Output& model = method_->setup().model;
+  if (gradient.count != model.count || gradient.type != model.type) {
+    return invalid(
+        row_.name,
+        fmt::format("the gradient has {} elements of {}, and the model {} of {}", gradient.count,
+                    weft::name(gradient.type), model.count, weft::name(model.type)));
+  }
+  WEFT_RETURN_IF_ERROR(check_host_memory(fmt::format("strategy \"{}\"", row_.name), gradient.data));
+  if (!has_begun_) WEFT_RETURN_IF_ERROR(begin());
+  WEFT_RETURN_IF_ERROR(note(method_->step(gradient.data)));
+  has_begun_ = false;
+  ++method_->counts().steps;
+  return {};
+}
+
+Status Strategy::State::set_rate(double rate) {
+  WEFT_RETURN_IF_ERROR(check_rate(row_.name, rate));
+  method_->set_rate(rate);
+  return {};
+}
+
+Status Strategy::State::end() {
+  WEFT_RETURN_IF_ERROR(failed_);
+  if (has_begun_) return invalid(row_.name, "an iteration has begun and not ended");
+  const Status ended = method_->end();
+  failed_ = ended.ok() ? Status(Code::closed, fmt::format("strategy \"{}\" has ended", row_.name))
+                       : ended;
+  return ended;
+}
+
+Result<Strategy> Strategy::create(Context& context, std::string_view name, const Output& model,
+                                  const StrategyOptions& options) {
+  const Result<const StrategyRow*> row = check_all(name, model, options);
+  WEFT_RETURN_IF_ERROR(agree(context, name, model, options, row.status()));
+  WEFT_RETURN_IF_ERROR(context.broadcast({model.data, model.count, model.type}, model, 0));
+  std::unique_ptr<StrategyMethod> method = (*row)->make({context, (*row)->name, model, options});
+  WEFT_RETURN_IF_ERROR(method->open_all());
+  return Strategy(std::make_unique<State>(**row, std::move(method)));
+}
+
+Strategy::Strategy(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Strategy::~Strategy() = default;
+Strategy::Strategy(Strategy&&) noexcept = default;
+Strategy& Strategy::operator=(Strategy&&) noexcept = default;
+
+Status Strategy::begin() {
+  return state_->begin();
+}
+Status Strategy::step(const Input& gradient) {
+  return state_->step(gradient);
+}
+Status Strategy::set_rate(double rate) {
+  return state_->set_rate(rate);
+}
+std::string_view Strategy::name() const {
+  return state_->row().name;
+}
+bool Strategy::runs_free() const {
+  return state_->row().runs_free;
+}
+StrategyCounts Strategy::counts() const {
+  return state_->counts();
+}
+Status Strategy::end() {
+  return state_->end();
+}
+
+}  // namespace weft

@@ -1,0 +1,93 @@
+// What is refused, and that all ranks have the error.
+#include "engine/strategies/strategies.h"
+#include "tests/window/window_job.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kCount = 5;
+
+std::string refused(Context& context, const char* name, const StrategyOptions& options,
+                    DataType type = DataType::f32) {
+  Array<double> model(kCount, false);
+  const Status status =
+      Strategy::create(context, name, {model.data(), kCount, type}, options).status();
+  EXPECT_NE(status.code(), Code::ok);
+  return std::string(status.text());
+}
+
+TEST(StrategyErrors, NamesOptionsAndTypesAreChecked) {
+  run_job(2, [](Context& context) {
+    std::string names;
+    for (const std::string& name : strategy_names()) names += (names.empty() ? "" : ", ") + name;
+    EXPECT_EQ(refused(context, "hogwild", {}), "there is no strategy \"hogwild\", only " + names);
+    EXPECT_EQ(refused(context, "dpsgd", {.rate = 0}),
+              "strategy \"dpsgd\": the rate is 0; a number above 0 is needed");
+    EXPECT_EQ(refused(context, "dpsgd", {.rate = std::nan("")}),
+              "strategy \"dpsgd\": the rate is nan; a number above 0 is needed");
+    EXPECT_EQ(refused(context, "ad_psgd", {.momentum = 0.9}),
+              "strategy \"ad_psgd\": it has no momentum");
+    EXPECT_EQ(refused(context, "dpsgd", {.section = 4}), "strategy \"dpsgd\": it has no section");
+    EXPECT_EQ(refused(context, "ring", {.peers = 1}), "strategy \"ring\": it has no peers");
+    EXPECT_EQ(refused(context, "diloco", {.seed = 1}), "strategy \"diloco\": it has no seed");
+    EXPECT_EQ(refused(context, "sgp", {.compression = Compression::f16}),
+              "strategy \"sgp\": it has no compression");
+    EXPECT_EQ(refused(context, "local_sgd", {.outer_rate = 1}),
+              "strategy \"local_sgd\": it has no outer_rate");
+    EXPECT_EQ(refused(context, "ring", {.momentum = 1.0}),
+              "strategy \"ring\": momentum is 1; 0 to below 1 is needed");
+    EXPECT_EQ(refused(context, "noloco", {.section = 0}),
+              "strategy \"noloco\": section is 0; at least 1 is needed");
+    EXPECT_EQ(refused(context, "sgp", {.peers = 3}),
+              "strategy \"sgp\": peers is 3; 1 or 2 is needed");
+    EXPECT_EQ(refused(context, "diloco", {.outer_momentum = -0.5}),
+              "strategy \"diloco\": outer_momentum is -0.5; 0 to below 1 is needed");
+    EXPECT_EQ(refused(context, "ring", {}, DataType::i32),
+              "strategy \"ring\": a model of i32 cannot be averaged");
+    EXPECT_EQ(refused(context, "allreduce", {.compression = Compression::f16}, DataType::f64),
+              "strategy \"allreduce\": a model of f64 cannot be compressed");
+    // The context goes on.
+    expect_ok(context.barrier());
+  });
+}
+
+TEST(StrategyErrors, RanksThatDisagreeAllHaveTheError) {
+  run_job(3, [](Context& context) {
+    const bool is_last = context.rank() == 2;
+    EXPECT_EQ(refused(context, is_last ? "ring" : "sgp", {}),
+              std::string("strategy \"") + (is_last ? "ring" : "sgp") +
+                  "\": ranks 0 and 2 disagree: \"sgp\" and \"ring\"");
+    EXPECT_EQ(
+        refused(context, "local_sgd", {.rate = is_last ? 0.2 : 0.1, .section = 4}),
+        "strategy \"local_sgd\": ranks 0 and 2 disagree: rate 0.1, section 4, compression none, "
+        "5 elements of f32 and rate 0.2, section 4, compression none, 5 elements of f32");
+    const std::string wrong = "strategy \"dpsgd\": peers is 5; 1 or 2 is needed";
+    EXPECT_EQ(refused(context, "dpsgd", {.peers = is_last ? 5 : 1}),
+              is_last ? wrong : "rank 2: " + wrong);
+    EXPECT_EQ(
+        refused(context, "dpsgd", {}, is_last ? DataType::f64 : DataType::f32),
+        "strategy \"dpsgd\": ranks 0 and 2 disagree: rate 0.1, compression none, 5 elements of f32 "
+        "and rate 0.1, compression none, 5 elements of f64");
+    expect_ok(context.barrier());
+  });
+}
+
+TEST(StrategyErrors, StepsAreChecked) {
+  run_job(2, [](Context& context) {
+    Array<float> model(kCount, false), slope(kCount, false);
+    Result<Strategy> strategy = Strategy::create(context, "dpsgd:awc", out(model.data(), kCount));
+    ASSERT_TRUE(strategy.ok());
+    EXPECT_EQ(strategy->step(in(slope.data(), 4)).text(),
+              "strategy \"dpsgd:awc\": the gradient has 4 elements of f32, and the model 5 of f32");
+    expect_ok(strategy->begin());
+    EXPECT_EQ(strategy->begin().text(),
+              "strategy \"dpsgd:awc\": an iteration has begun and not ended");
+    EXPECT_EQ(strategy->end().code(), Code::invalid_argument);
+    expect_ok(strategy->step(in(slope.data(), kCount)));
+    expect_ok(strategy->end());
+    EXPECT_EQ(strategy->begin().text(), "strategy \"dpsgd:awc\" has ended");
+  });
+}
+
+}  // namespace
+}  // namespace weft
