@@ -12,6 +12,10 @@
 namespace weft {
 namespace {
 
+// A worker that is still slower is waited for. Nobody is deferred for longer than for so many rounds, as
+// it might be fast again.
+constexpr double kMostRounds = 64;
+
 std::size_t largest_machine(const std::vector<int>& machine) {
   std::vector<std::size_t> sizes(machine.size());
   std::size_t largest = 0;
@@ -53,7 +57,7 @@ Result<GroupGenerator> GroupGenerator::open(GroupOptions options) {
 }
 
 GroupGenerator::GroupGenerator(GroupOptions options)
-    : options_(std::move(options)), draws_(options_.seed) {
+    : options_(std::move(options)), draws_(options_.seed), pace_(options_.size) {
   const auto size = static_cast<std::size_t>(options_.size);
   const std::vector<int>& machine = options_.machine;
   has_phases_ = options_.law.kind == GroupLaw::Kind::smart &&
@@ -79,6 +83,7 @@ GroupGenerator::GroupGenerator(GroupOptions options)
     free_.push_back(static_cast<int>(place) - 1);
   assignments_.reserve(size);
   division_.reserve(2 * size, 2 * size);
+  deferred_.reserve(size);
   idle_.reserve(size);
   heads_.resize(has_phases_ ? size : 0);
 }
@@ -99,7 +104,7 @@ Status GroupGenerator::check_living(Rank worker, std::string_view event) const {
   return Status(Code::invalid_argument, fmt::format("{}: rank {} has left", event, worker), worker);
 }
 
-Status GroupGenerator::request(Rank worker) {
+Status GroupGenerator::request(Rank worker, std::uint64_t computed_us) {
   WEFT_RETURN_IF_ERROR(check_living(worker, "request for a group"));
   if (of(worker).has_asked) {
     return Status(Code::invalid_argument,
@@ -111,14 +116,48 @@ Status GroupGenerator::request(Rank worker) {
   assignments_.clear();
   of(worker).has_asked = true;
   ++of(worker).requests;
+  rounds_ += 1 / static_cast<double>(living_.size());
+  pace_.add(worker, computed_us);
   serve(worker);
+  serve_deferred();
   return {};
 }
 
 void GroupGenerator::serve(Rank worker) {
   if (options_.law.kind == GroupLaw::Kind::random) return draw_for(worker);
-  if (of(worker).untaken == 0) divide_for(worker);
+  if (of(worker).untaken == 0) {
+    if (is_slow(worker)) return defer(worker);
+    divide_for(worker);
+  }
   --of(worker).untaken;
+}
+
+bool GroupGenerator::is_slow(Rank rank) const {
+  return pace_.rounds(rank) >= options_.law.threshold;
+}
+
+// A group that is made at the beginning of the others' iterations runs one round later.
+void GroupGenerator::defer(Rank worker) {
+  of(worker).due = rounds_ + std::min(pace_.rounds(worker), kMostRounds) - 1;
+  of(worker).is_deferred = true;
+  deferred_.push_back(worker);
+}
+
+// Those that are slow no more, because the ones that were faster have left, or are as slow now.
+void GroupGenerator::serve_deferred() {
+  std::erase_if(deferred_, [&](Rank rank) { return !of(rank).is_deferred; });
+  for (const Rank rank : deferred_) {
+    if (!of(rank).is_deferred || is_slow(rank)) continue;
+    of(rank).is_deferred = false;
+    divide_for(rank);
+    --of(rank).untaken;
+  }
+}
+
+bool GroupGenerator::is_idle(Rank rank) const {
+  const Worker& worker = of(rank);
+  if (worker.has_left || worker.untaken > 0) return false;
+  return !is_slow(rank) || (worker.is_deferred && worker.due <= rounds_);
 }
 
 // A random subset: the first steps of a shuffle of the living workers, which begins with the asker.
@@ -139,24 +178,26 @@ void GroupGenerator::exchange(std::size_t a, std::size_t b) {
 }
 
 void GroupGenerator::divide_for(Rank asker) {
-  const auto threshold = static_cast<std::uint64_t>(options_.law.threshold);
   idle_.clear();
-  for (Rank rank = 0; rank < options_.size; ++rank) {
-    const Worker& worker = of(rank);
-    const bool is_near = worker.requests + threshold > of(asker).requests;
-    if (!worker.has_left && is_near && worker.untaken == 0) idle_.push_back(rank);
-  }
+  for (Rank rank = 0; rank < options_.size; ++rank)
+    if (rank == asker || is_idle(rank)) idle_.push_back(rank);
   division_.clear();
   divide({idle_, options_.machine, heads_, static_cast<std::size_t>(options_.law.group_size)},
          draws_, division_);
   if (has_phases_) {
+    const auto is_fast = [&](Rank rank) { return !is_slow(rank); };
     visit_machines(idle_, options_.machine, [&](std::size_t first, std::size_t end) {
-      if (end - first > 1) division_.add(std::span(idle_).subspan(first, end - first));
+      const std::span<Rank> all = std::span(idle_).subspan(first, end - first);
+      const std::size_t slow = std::ranges::partition(all, is_fast).size();
+      if (all.size() - slow > 1) division_.add(all.first(all.size() - slow));
     });
   }
   for (std::size_t group = 0; group < division_.size(); ++group) {
     for (const Rank rank : division_[group]) ++of(rank).untaken;
     enqueue(make(division_[group], kNoRank));
+  }
+  for (const Rank rank : idle_) {
+    if (rank != asker && std::exchange(of(rank).is_deferred, false)) --of(rank).untaken;
   }
 }
 
@@ -254,6 +295,7 @@ Status GroupGenerator::leave(Rank rank) {
     place = next;
   }
   bury(rank);
+  serve_deferred();
   return {};
 }
 
@@ -273,8 +315,9 @@ void GroupGenerator::bury(Rank rank) {
   exchange(worker.place, living_.size() - 1);
   living_.pop_back();
   worker.has_left = true;
-  worker.has_asked = false;
+  worker.has_asked = worker.is_deferred = false;
   worker.untaken = 0;
+  pace_.remove(rank);
 }
 
 }  // namespace weft

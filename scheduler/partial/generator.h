@@ -25,11 +25,16 @@
 // worker also takes part in groups that others have asked for.
 //
 // Smart law. A request is answered by the worker's first group that no request of its has taken yet
-// (the paper's group buffer). If there is none, all workers without such a group are divided at once;
-// those that have asked for `threshold` groups less than the asker are left out. With several
-// machines each division has two phases: random groups across and inside machines (division.h), and
-// then each machine as one group. A group of one is a legal answer: the worker synchronizes with
-// nobody in that iteration.
+// (the paper's group buffer). If there is none, all workers without such a group are divided at once.
+// With several machines each division has two phases: random groups across and inside machines
+// (division.h), and then each machine as one group. A group of one is a legal answer: the worker
+// synchronizes with nobody in that iteration.
+//
+// Slow workers (section 5.3). A request says how long the worker has computed in its last iteration. A
+// worker is slow if others compute `threshold` iterations while it computes one. It makes no division, and
+// is in the first phase of the one after which it will have computed; so nobody waits for it. Time is
+// counted in rounds, in which each worker asks once: the generator has no clock. The fastest worker is
+// never slow, and its divisions serve those that are.
 //
 // Who leaves still takes part in the group that runs for it, and is in no later one.
 //
@@ -51,6 +56,7 @@
 
 #include "scheduler/partial/division.h"
 #include "scheduler/partial/law.h"
+#include "scheduler/partial/pace.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -73,8 +79,9 @@ struct GroupAssignment {
 // What a worker tells the successor of a generator.
 struct GroupReport {
   Rank worker = kNoRank;
-  std::uint64_t requests = 0;  // how often it has asked
-  bool has_asked = false;      // and is not done with the group that answers it
+  std::uint64_t requests = 0;     // how often it has asked
+  bool has_asked = false;         // and is not done with the group that answers it
+  std::uint64_t computed_us = 0;  // as in request()
   // Its newest assignment, and whether it is done with it. 0: it has had none.
   std::uint64_t group = 0;
   bool answers = false;
@@ -93,9 +100,9 @@ class GroupGenerator {
   // another one's.
   static Result<GroupGenerator> succeed(GroupOptions options, std::span<const GroupReport> reports);
 
-  // The worker begins an iteration. invalid_argument if it has left, or has asked before and is not
-  // done with the answer.
-  Status request(Rank worker);
+  // The worker begins an iteration, and has computed for so long in the one before; 0: it has been in none,
+  // or cannot say. invalid_argument if it has left, or has asked before and is not done with the answer.
+  Status request(Rank worker, std::uint64_t computed_us = 0);
   // The worker is done with the group that runs for it.
   Status done(Rank worker, std::uint64_t group);
   // The worker leaves as soon as it is done with the group that runs for it, if any does.
@@ -139,7 +146,9 @@ class GroupGenerator {
     int untaken = 0;  // smart: groups in its queue that no request has taken
     bool has_asked = false;
     bool has_left = false;
-    std::size_t place = 0;  // in living_
+    bool is_deferred = false;  // it has asked, is slow, and waits for a division at `due` or later
+    double due = 0;            // in rounds
+    std::size_t place = 0;     // in living_
   };
 
   explicit GroupGenerator(GroupOptions options);
@@ -154,6 +163,10 @@ class GroupGenerator {
   [[nodiscard]] Status check_living(Rank worker, std::string_view event) const;
 
   void serve(Rank worker);
+  void defer(Rank worker);
+  void serve_deferred();
+  [[nodiscard]] bool is_slow(Rank worker) const;
+  [[nodiscard]] bool is_idle(Rank worker) const;
   void draw_for(Rank worker);
   void divide_for(Rank worker);
   int make(std::span<const Rank> members, Rank asker);
@@ -176,6 +189,9 @@ class GroupGenerator {
   std::vector<Group> groups_;
   std::vector<int> free_;  // places in groups_
   std::uint64_t last_number_ = 0;
+  Pace pace_;
+  double rounds_ = 0;  // so far: requests by the number of workers that could ask
+  std::vector<Rank> deferred_;
   std::vector<GroupAssignment> assignments_;
   // Of one division.
   Division division_;

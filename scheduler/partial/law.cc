@@ -50,10 +50,10 @@ Status check(const GroupLaw& law) {
     return Status(Code::invalid_argument, fmt::format("group size {}: a group has 2 to {} workers",
                                                       law.group_size, kMostGroupSize));
   }
-  if (law.threshold < 1) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("threshold {}: a worker may be at least 1 iteration behind", law.threshold));
+  if (law.threshold < 2) {
+    return Status(Code::invalid_argument,
+                  fmt::format("threshold {}: a slow worker takes at least 2 iterations of others",
+                              law.threshold));
   }
   return {};
 }

@@ -20,10 +20,9 @@ struct GroupLaw {
   // Workers of a group, at least 2. Smart groups of a whole machine have as many as the machine; and
   // where a single worker is left over, a smart group has one more.
   int group_size = 3;
-  // Smart: a worker is left out of a division if it has asked for at least so many groups less than
-  // the worker for which the division is made. At least 1. With 1, a worker that is a single
-  // iteration behind is left out.
-  int threshold = 4;
+  // Smart: a worker is slow if others compute at least so many iterations while it computes one. At
+  // least 2.
+  int threshold = 2;
 };
 
 // "random", "random:5" and "smart:4" with a group size, "pairs" for "random:2" (AD-PSGD's groups),

@@ -58,6 +58,7 @@ Result<GroupGenerator> GroupGenerator::succeed(GroupOptions options,
     }
     made.of(rank).requests = report->requests;
     made.of(rank).has_asked = report->has_asked;
+    made.pace_.add(rank, report->computed_us);
   }
   for (const GroupReport& report : reports) {
     if (report.group != 0 && !report.is_done) WEFT_RETURN_IF_ERROR(made.restore(report, by_rank));
@@ -70,6 +71,7 @@ Result<GroupGenerator> GroupGenerator::succeed(GroupOptions options,
     if (!made.of(rank).has_asked && made.is_answered(rank)) made.of(rank).untaken = 1;
   }
   for (const Rank rank : unanswered) made.serve(rank);
+  for (const Rank rank : made.deferred_) made.of(rank).due = 0;  // they have computed for a while
   return made;
 }
 

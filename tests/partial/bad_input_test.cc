@@ -39,9 +39,9 @@ TEST(GroupBadInput, LawsAreNamed) {
 
 TEST(GroupBadInput, OptionsAreChecked) {
   GroupOptions options = of_three();
-  options.law.threshold = 0;
+  options.law.threshold = 1;
   EXPECT_EQ(text_of(GroupGenerator::open(options).status()),
-            "threshold 0: a worker may be at least 1 iteration behind");
+            "threshold 1: a slow worker takes at least 2 iterations of others");
   options = of_three();
   options.machine = {0, 0};
   EXPECT_EQ(text_of(GroupGenerator::open(options).status()),

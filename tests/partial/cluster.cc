@@ -48,10 +48,14 @@ void Cluster::begin_iteration(Rank rank) {
   if (!worker.is_living) return;
   worker.report.has_asked = true;
   ++worker.report.requests;
-  tell(rank, [this, rank] { return generator_->request(rank); });
+  tell(rank, [this, rank, computed_us = worker.report.computed_us] {
+    return generator_->request(rank, computed_us);
+  });
   const auto slow = options_.slowness.find(rank);
   const double slowness = slow == options_.slowness.end() ? 1 : slow->second;
-  after(slowness * (0.95 + 0.1 * draws_.unit()), [this, rank] {
+  const double takes = slowness * (0.95 + 0.1 * draws_.unit());
+  after(takes, [this, rank, takes] {
+    at(rank).report.computed_us = static_cast<std::uint64_t>(1e6 * takes);
     at(rank).has_computed = true;
     at(rank).computed_at = now_;
     try_end(rank);

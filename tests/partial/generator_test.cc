@@ -186,28 +186,52 @@ TEST(SmartGroups, BringEveryTwoMachinesTogether) {
 }
 
 // Reports of workers that are between two iterations.
-std::vector<GroupReport> idle_after(const std::vector<std::uint64_t>& requests) {
+std::vector<GroupReport> idle_after(const std::vector<std::uint64_t>& computed_us) {
   std::vector<GroupReport> reports;
-  for (std::size_t rank = 0; rank < requests.size(); ++rank)
-    reports.push_back({.worker = static_cast<Rank>(rank), .requests = requests[rank]});
+  for (std::size_t rank = 0; rank < computed_us.size(); ++rank)
+    reports.push_back(
+        {.worker = static_cast<Rank>(rank), .requests = 10, .computed_us = computed_us[rank]});
   return reports;
 }
 
-// The paper's Fig. 13.
-TEST(SmartGroups, OfAFastWorkerAreWithoutSlowOnesButNotTheOtherWayRound) {
-  GroupOptions options{.size = 4, .law = group_law("smart").value()};
-  for (const int threshold : {3, 4}) {
+// The paper's Fig. 13, by how long workers compute: rank 3 makes no division, and is in none before the
+// one after which it will have computed.
+TEST(SmartGroups, TakeASlowWorkerInWhenItWillHaveComputed) {
+  GroupOptions options{.size = 4, .law = group_law("smart:4").value()};
+  for (const int threshold : {2, 4}) {
     options.law.threshold = threshold;
     GroupGenerator generator =
-        GroupGenerator::succeed(options, idle_after({10, 10, 10, 8})).value();
-    ASSERT_TRUE(generator.request(0).ok());  // its 11th: rank 3 is 3 behind
-    const Members fast = threshold == 3 ? Members{0, 1, 2} : Members{0, 1, 2, 3};
-    EXPECT_EQ(assigned(generator).at(1), fast);
-    if (threshold == 4) continue;
-    ASSERT_TRUE(generator.request(3).ok());  // ranks 1 and 2 have a group that they have not taken
-    EXPECT_TRUE(generator.assignments().empty());
-    ASSERT_TRUE(generator.done(0, 1).ok());
-    EXPECT_EQ(assigned(generator).at(2), (Members{0, 3}));
+        GroupGenerator::succeed(options, idle_after({100, 100, 100, 400})).value();
+    ASSERT_TRUE(generator.request(3, 400).ok());  // three rounds of the others
+    EXPECT_EQ(generator.assignments().empty(), threshold == 2);
+    std::vector<Members> groups;
+    std::uint64_t number = threshold == 2 ? 0 : 1;
+    for (int round = 0; round < 4; ++round) {
+      for (Rank rank = 0; rank < 3; ++rank) {
+        ASSERT_TRUE(generator.request(rank, 100).ok());
+        if (!generator.assignments().empty()) number = generator.assignments().front().group;
+        if (rank == 0 && threshold == 2) groups.push_back(assigned(generator).at(number));
+      }
+      for (Rank rank = 0; rank < 4; ++rank) (void)generator.done(rank, number);
+      if (threshold == 4) break;
+    }
+    if (threshold == 4) {
+      EXPECT_EQ(generator.groups(), 0U) << "a group of all";
+      continue;
+    }
+    const Members fast = {0, 1, 2}, all = {0, 1, 2, 3};
+    EXPECT_EQ(groups, (std::vector{fast, fast, fast, all}));
+  }
+}
+
+TEST(SmartGroups, DoNotDeferAWorkerForASinglePause) {
+  GroupGenerator generator = generator_of("smart", 2);
+  for (const std::uint64_t computed_us : {100, 900, 100, 900}) {
+    ASSERT_TRUE(generator.request(0, 100).ok());
+    const std::uint64_t number = generator.assignments().front().group;
+    EXPECT_EQ(assigned(generator).at(number), (Members{0, 1}));
+    ASSERT_TRUE(generator.request(1, computed_us).ok());
+    for (const Rank rank : {0, 1}) ASSERT_TRUE(generator.done(rank, number).ok());
   }
 }
 

@@ -52,24 +52,40 @@ TEST_P(Laws, EveryWorkerIsServedInOrderWhateverDies) {
 }
 
 // Iterations of all workers in a fixed time with one slow worker, relative to those without it.
-double share_kept(const std::string& law, double slowness) {
+double share_kept(const std::string& law, double slowness, std::uint64_t seed) {
   double done[2];
   for (const bool has_slow : {false, true}) {
-    ClusterOptions options{
-        .groups = options_of(law, 16, 4, 1), .iterations = 1'000'000, .until = 500};
+    ClusterOptions options{.groups = options_of(law, 16, 4, seed),
+                           .iterations = 1'000'000,
+                           .until = 300,
+                           .seed = seed};
     if (has_slow) options.slowness[5] = slowness;
     Cluster cluster(options);
     cluster.run();
     EXPECT_EQ(cluster.faults(), std::vector<std::string>{});
+    EXPECT_GT(cluster.iterations(5), 0.5 * options.until / (has_slow ? slowness : 1));
     done[has_slow ? 1 : 0] = static_cast<double>(cluster.iterations());
   }
   return done[1] / done[0];
 }
 
-TEST(SmartGroups, KeepMoreOfTheirSpeedBesideASlowWorkerThanAnAllreduceCan) {
+// The paper's straggler sleeps 2 or 5 iterations more, and smart groups keep 0.80 and 0.41 to 0.46. At
+// best 15 of 16 workers lose nothing.
+TEST(SmartGroups, HardlyWaitForASlowWorker) {
   for (const double slowness : {3.0, 6.0}) {
-    EXPECT_GT(share_kept("smart", slowness), 1.5 / slowness) << slowness;
+    for (std::uint64_t seed = 1; seed <= seeds(4); ++seed)
+      EXPECT_GT(share_kept("smart", slowness, seed), 0.85) << slowness << ", seed " << seed;
   }
+}
+
+// The others have left when its group would be due, or are as slow as it is.
+TEST(SmartGroups, ServeASlowWorkerThatIsTheLast) {
+  ClusterOptions options{.groups = options_of("smart", 8, 4, 1), .iterations = 30};
+  options.slowness = {{2, 5.0}, {6, 8.0}};
+  Cluster cluster(options);
+  cluster.run();
+  EXPECT_EQ(cluster.faults(), std::vector<std::string>{});
+  for (Rank rank = 0; rank < 8; ++rank) EXPECT_EQ(cluster.iterations(rank), 30U) << rank;
 }
 
 }  // namespace
