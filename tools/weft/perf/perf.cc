@@ -12,6 +12,7 @@
 #include "tools/weft/common/job.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/perf/plot.h"
+#include "tools/weft/strategies/strategies.h"
 #include "tools/weft/wire/wire.h"
 
 namespace weft {
@@ -52,6 +53,7 @@ Examples:
   weft perf limits --ranks 2
   weft perf idle --seconds 10
   weft perf wire --op write                               one path between two processes: weft perf wire --help
+  weft perf strategies --straggler +2x                    training with a slow rank: weft perf strategies --help
   weft run -n 4 -- weft perf allreduce)";
 
 int fail(const Status& status) {
@@ -214,7 +216,8 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_flag("--in-process", to.in_process, "Ranks are threads of one process");
   command->footer("\nOPERATION is " + measured_names() + kExamples);
   add_wire(*command, action);
-  // Also called when `wire` was; that has left its own action then.
+  add_strategies(*command, action);
+  // Also called when one of these was; that has left its own action then.
   command->callback([&action, arguments, command] {
     if (!command->get_subcommands().empty()) return;
     fit_window(*arguments, command->count("--ranks") > 0, command->count("--sizes") > 0);
