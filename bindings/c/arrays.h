@@ -24,6 +24,9 @@ inline weft_edge shown(const Edge& edge) {
 inline std::int32_t shown(Rank rank) {
   return rank;
 }
+inline float shown(float value) {
+  return value;
+}
 inline std::uint64_t shown(std::uint64_t number) {
   return number;
 }

@@ -3,6 +3,7 @@
 
 #include <weft/c.h>
 #include <weft/context.h>
+#include <weft/feedback.h>
 #include <weft/graph.h>
 #include <weft/store.h>
 
@@ -100,6 +101,13 @@ struct Of<weft_prepared> {
   using Object = Prepared;
   static constexpr Kind kKind = Kind::prepared;
   static constexpr const char* kName = "weft_prepared";
+};
+
+template <>
+struct Of<weft_feedback> {
+  using Object = ErrorFeedback;
+  static constexpr Kind kKind = Kind::feedback;
+  static constexpr const char* kName = "weft_feedback";
 };
 
 template <typename Shown>

@@ -25,6 +25,7 @@ enum class Kind : std::uint8_t {
   window,
   named,
   prepared,
+  feedback,
   push_sum,
   dpsgd,
   ad_psgd,

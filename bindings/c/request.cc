@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bindings/c/arrays.h"
+#include "bindings/c/objects.h"
 #include "bindings/c/structs.h"
 #include "scheduler/vocabulary/vocabulary.h"
 
@@ -21,6 +22,10 @@ Status check_number(const char* member, std::int32_t value, std::int32_t most, c
 
 Status check_type(weft_data_type type) {
   return check_number("type", type, WEFT_BYTES, "data type");
+}
+
+Status check_compression(const char* member, weft_compression value) {
+  return check_number(member, value, WEFT_COMPRESSION_SKETCH, "compression");
 }
 
 Status check_flag(const char* member, std::int32_t value) {
@@ -96,9 +101,12 @@ Status convert(const weft_request& from, Converted& converted) {
     WEFT_RETURN_IF_ERROR(check_number("algorithm", from.algorithm, WEFT_NCCL, "algorithm"));
     to.algorithm = static_cast<AllreduceAlgorithm>(from.algorithm);
   }
-  WEFT_RETURN_IF_ERROR(
-      check_number("compression", from.compression, WEFT_COMPRESSION_SKETCH, "compression"));
+  WEFT_RETURN_IF_ERROR(check_compression("compression", from.compression));
   to.compression = static_cast<Compression>(from.compression);
+  if (from.feedback != nullptr) {
+    WEFT_ASSIGN(const auto feedback, object_of(from.feedback, "feedback"));
+    to.feedback = &converted.feedback.emplace(*feedback);
+  }
   if (from.stream != nullptr) to.stream = Stream{from.stream->handle};
   WEFT_RETURN_IF_ERROR(check_array(from.shape, from.dimensions, "shape"));
   to.shape = {from.shape, from.dimensions};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <weft/c/types.h>
+#include <weft/feedback.h>
 #include <weft/types.h>
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace weft::c {
 
-// A Request, and the weights that it points to. It stays where it is.
+// A Request, and what it points to. It stays where it is.
 struct Converted {
   Converted() = default;
   Converted(const Converted&) = delete;
@@ -23,6 +24,7 @@ struct Converted {
   Request request;
   NeighborWeights weights;
   std::vector<NeighborWeight> sources, destinations;
+  std::optional<ErrorFeedback> feedback;
 };
 
 // Checks what C cannot: numbers of operations, types and operators, and pointers to arrays. Members
@@ -32,6 +34,7 @@ Status convert(const weft_request& from, Converted& to);
 // Parts of it, for other calls. A number from 0 to `most`; `what` says what it is not.
 Status check_number(const char* member, std::int32_t value, std::int32_t most, const char* what);
 Status check_type(weft_data_type type);
+Status check_compression(const char* member, weft_compression value);
 Status check_flag(const char* member, std::int32_t value);  // 0 or 1
 // `kept` := the weights, and `to` := a view of them; absent for a null array.
 Status convert_peers(const weft_peer* from, std::size_t count, const char* argument,

@@ -60,6 +60,9 @@ Status convert(const weft_put_options* given, Put& to) {
                                    "how->self_weight"));
   WEFT_RETURN_IF_ERROR(check_given(from.has_signal, from.signal, "how->has_signal", "how->signal"));
   WEFT_RETURN_IF_ERROR(check_flag("how->require_mutex", from.require_mutex));
+  WEFT_RETURN_IF_ERROR(check_reserved("how->reserved", from.reserved));
+  WEFT_RETURN_IF_ERROR(check_compression("how->compression", from.compression));
+  to.how.compression = static_cast<weft::Compression>(from.compression);
   if (from.has_self_weight != 0) to.how.self_weight = from.self_weight;
   if (from.has_signal != 0) {
     WEFT_RETURN_IF_ERROR(

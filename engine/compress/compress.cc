@@ -159,14 +159,43 @@ void Encoded::add(float weight, std::span<float> to) const {
              [to, weight](std::size_t i, float value) { to[i] += weight * value; });
 }
 
-void ErrorFeedback::encode(Encoder& encoder, Compression compression, std::span<const float> values,
-                           std::span<std::byte> into) {
-  residual_.resize(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) residual_[i] += values[i];
-  encoder.encode(compression, residual_, into);
+Status from_rank(Rank rank, const Status& status) {
+  return Status(status.code(), fmt::format("rank {}: {}", rank, status.text()), rank);
+}
+
+Status combine_encoded(Compression compression, std::span<Term> terms, std::span<const Rank> ranks,
+                       std::span<float> y) {
+  const double divisor = take_divisor(terms);
+  const std::span<const float> x(static_cast<const float*>(terms.front().data), y.size());
+  const auto own = static_cast<float>(terms.front().weight);
+  std::ranges::transform(x, y.begin(), [own](float value) { return own * value; });
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Term& term = terms[i + 1];
+    if (term.data == nullptr) continue;
+    const Result<Encoded> encoded = Encoded::open(
+        {static_cast<const std::byte*>(term.data), encoded_bytes(compression, y.size())},
+        compression, y.size());
+    if (!encoded.ok()) return from_rank(ranks[i], encoded.status());
+    encoded->add(static_cast<float>(term.weight), y);
+  }
+  if (divisor != 1.0) {
+    for (float& value : y) value = static_cast<float>(value / divisor);
+  }
+  return {};
+}
+
+void drop_what_is_not_finite(std::span<float> values) {
+  for (float& value : values) value = std::isfinite(value) ? value : 0.0F;
+}
+
+void Encoder::encode(Compression compression, std::span<const float> values,
+                     std::span<std::byte> into, std::span<float> residual) {
+  if (residual.empty()) return encode(compression, values, into);
+  for (std::size_t i = 0; i < values.size(); ++i) residual[i] += values[i];
+  encode(compression, residual, into);
   const Result<Encoded> sent = Encoded::open(into, compression, values.size());
-  sent->add(-1.0F, residual_);
-  for (float& lost : residual_) lost = std::isfinite(lost) ? lost : 0.0F;
+  sent->add(-1.0F, residual);
+  drop_what_is_not_finite(residual);
 }
 
 }  // namespace weft

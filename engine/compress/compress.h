@@ -16,22 +16,27 @@
 //   probability of 99.9% (Dvoretzky, Kiefer and Wolfowitz: 2 exp(-2 m e^2) for m samples and an
 //   error of e at either end).
 // - Values beyond the sampled ones get the value of the first or the last bucket. Sums of gradients bear
-//   that if what is lost is added to the next one (ErrorFeedback). Tensors where the largest values
+//   that if what is lost is added to the next one (weft/feedback.h). Tensors where the largest values
 //   matter most are better sent as f16.
 //
 // Encoding depends on the values alone, so equal tensors have equal bytes, on every machine of the same byte
 // order. Encoded tensors have an exact size, a version and their count, which open() compares.
-// Nothing is allocated but by an Encoder's constructor and by the first use of an ErrorFeedback.
+// Nothing is allocated but by an Encoder's first sketch and by the first use of a residual.
 #pragma once
 
+#include <weft/feedback.h>
+#include <weft/memory.h>
 #include <weft/types.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "engine/kernels/kernels.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -39,7 +44,7 @@ namespace weft {
 // The exact size of `count` encoded elements.
 [[nodiscard]] std::size_t encoded_bytes(Compression compression, std::size_t count);
 
-// Encodes; holds about 330 KiB of scratch for sketches. One thread at a time.
+// Encodes; holds about 330 KiB of scratch after its first sketch. One thread at a time.
 class Encoder {
  public:
   Encoder();
@@ -49,6 +54,9 @@ class Encoder {
 
   // `into` has encoded_bytes() bytes, at any address.
   void encode(Compression compression, std::span<const float> values, std::span<std::byte> into);
+  // Encodes values + residual, and leaves in the residual what that has lost. An empty residual: the values.
+  void encode(Compression compression, std::span<const float> values, std::span<std::byte> into,
+              std::span<float> residual);
 
  private:
   struct Cut;
@@ -77,18 +85,69 @@ class Encoded {
   std::span<const std::byte> body_;  // without the header
 };
 
-// Error feedback (Seide et al. 2014): what compression takes from one gradient is added to the next
-// one. One object for each tensor; after encode() the residual is what the receivers did not get.
-// A residual that is not finite is dropped, so that one NaN does not stay for ever.
-class ErrorFeedback {
+// The same error with the rank that sent the bytes.
+[[nodiscard]] Status from_rank(Rank rank, const Status& status);
+
+// y := the weighted sum of x and of encoded tensors, divided if it is a mean (take_divisor()). The first term
+// is x itself, f32 like y, which it may be; the others are encoded, and ranks[i] sent terms[i + 1]. Terms
+// without data are left out.
+[[nodiscard]] Status combine_encoded(Compression compression, std::span<Term> terms,
+                                     std::span<const Rank> ranks, std::span<float> y);
+
+// What is not finite becomes 0.
+void drop_what_is_not_finite(std::span<float> values);
+
+// What an ErrorFeedback names (weft/feedback.h).
+class Residual {
  public:
-  // All calls have the same number of values.
-  void encode(Encoder& encoder, Compression compression, std::span<const float> values,
-              std::span<std::byte> into);
-  [[nodiscard]] std::span<const float> residual() const { return residual_; }
+  std::mutex mutex;  // guards the flag, and the values while no operation uses them
+  bool is_in_use = false;
+  std::vector<float> values;
+};
+
+// The use of a residual by one operation, until end().
+class ResidualUse {
+ public:
+  ResidualUse() = default;  // of none
+  ~ResidualUse() { end(); }
+  ResidualUse(ResidualUse&&) noexcept = default;
+  ResidualUse& operator=(ResidualUse&& other) noexcept;
+
+  // For a tensor of so many elements. invalid_argument: another operation uses it, or it has the residual of
+  // another number. `feedback` may be null: a use of none.
+  [[nodiscard]] static Result<ResidualUse> begin(const ErrorFeedback* feedback,
+                                                 std::string_view what, std::size_t count);
+  // Empty: there is none.
+  [[nodiscard]] std::span<float> values() const;
+  void swap(ResidualUse& other) { residual_->values.swap(other.residual_->values); }
+  void end();
 
  private:
-  std::vector<float> residual_;
+  std::shared_ptr<Residual> residual_;
+};
+
+// Encoded tensors in memory of the shared heap, which peers read. Operations of one shape come again and
+// again, so what one gives back serves the next one. Any thread.
+class Encodings {
+ public:
+  // At least so many bytes.
+  [[nodiscard]] Result<Memory> take(std::size_t bytes);
+  // Memory that no peer reads any more.
+  void give(Memory memory);
+  // Encoder::encode().
+  void encode(Compression how, std::span<const float> values, std::span<std::byte> into,
+              std::span<float> residual = {});
+  // Takes memory, and encodes into it.
+  [[nodiscard]] Result<Memory> encode(Compression how, std::span<const float> values,
+                                      std::span<float> residual);
+
+ private:
+  static constexpr std::size_t kMostFree = 12;
+
+  std::mutex mutex_;          // guards the list
+  std::vector<Memory> free_;  // by when they were given back
+  std::mutex encoder_mutex_;
+  Encoder encoder_;
 };
 
 }  // namespace weft

@@ -128,12 +128,13 @@ void Encoder::Cut::cut(std::size_t counted) {
   codes[kNegative + kInfinity] = kLowest;
 }
 
-Encoder::Encoder() : cut_(std::make_unique<Cut>()) {}
+Encoder::Encoder() = default;
 Encoder::~Encoder() = default;
 Encoder::Encoder(Encoder&&) noexcept = default;
 Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 
 void Encoder::sketch(std::span<const float> values, std::byte* table, std::byte* codes) {
+  if (cut_ == nullptr) cut_ = std::make_unique<Cut>();
   const float center = center_of(values);
   cut_->cut(cut_->count(values, center));
   std::array<double, kSketchCodes> sums{};

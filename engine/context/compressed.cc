@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -17,34 +16,6 @@
 
 namespace weft {
 namespace {
-
-// Memory of the shared heap for encoded tensors. Operations of one shape come again and again, so what
-// one gives back serves the next one.
-class Pool {
- public:
-  // At least so many bytes.
-  Result<Memory> take(std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find_if(free_, [bytes](const Memory& each) {
-      return each.bytes() >= bytes && each.bytes() / 2 <= bytes;
-    });
-    if (found == free_.end()) return Memory::allocate(bytes);
-    Memory memory = std::move(*found);
-    free_.erase(found);
-    return memory;
-  }
-  void give(Memory memory) {
-    const std::lock_guard lock(mutex_);
-    if (free_.size() == kMostFree) free_.erase(free_.begin());
-    free_.push_back(std::move(memory));
-  }
-
- private:
-  static constexpr std::size_t kMostFree = 12;
-
-  std::mutex mutex_;
-  std::vector<Memory> free_;  // by when they were given back
-};
 
 std::span<std::byte> bytes_at(const Memory& memory, std::size_t offset, std::size_t count) {
   return {memory.as<std::byte>() + offset, count};
@@ -62,26 +33,6 @@ std::span<const float> block_of(const Input& x, std::size_t each, std::size_t bl
   const std::size_t begin = std::min(all.size(), block * each);
   return all.subspan(begin, std::min(each, all.size() - begin));
 }
-
-// Names the rank whose bytes are wrong.
-Status from(Rank rank, const Status& status) {
-  return Status(status.code(), fmt::format("rank {}: {}", rank, status.text()), rank);
-}
-
-}  // namespace
-
-struct Compressed::Shared {
-  Pool pool;
-  std::mutex mutex;
-  Encoder encoder;  // guarded by the mutex
-
-  void encode(Compression how, std::span<const float> values, std::span<std::byte> into) {
-    const std::lock_guard lock(mutex);
-    encoder.encode(how, values, into);
-  }
-};
-
-namespace {
 
 // Operands of the host, whose input is there when the gate says so, and whose output is there when ended()
 // returns.
@@ -113,9 +64,9 @@ class HostOperands : public DeviceOperands {
 // neighbor_allreduce: its own bytes, and those of its in-neighbors one after the other.
 class Compressed::Neighbors final : public HostOperands {
  public:
-  Neighbors(std::shared_ptr<Shared> shared, const Request& request, Memory sent, Memory received,
-            std::vector<Rank> sources, std::vector<Term> weights)
-      : shared_(std::move(shared)),
+  Neighbors(std::shared_ptr<Encodings> encodings, const Request& request, Memory sent,
+            Memory received, std::vector<Rank> sources, std::vector<Term> weights)
+      : encodings_(std::move(encodings)),
         x_(request.input),
         y_(request.output),
         compression_(request.compression),
@@ -125,33 +76,22 @@ class Compressed::Neighbors final : public HostOperands {
         weights_(std::move(weights)) {}
   ~Neighbors() override {
     if (!has_ended_well()) return;
-    shared_->pool.give(std::move(sent_));
-    shared_->pool.give(std::move(received_));
+    encodings_->give(std::move(sent_));
+    encodings_->give(std::move(received_));
   }
 
  private:
   Status take() override {
     const std::size_t each = encoded_bytes(compression_, x_.count);
-    const double divisor = take_divisor(weights_);
-    const std::span<float> y = floats(y_);
-    std::ranges::transform(
-        floats(x_), y.begin(),
-        [own = static_cast<float>(weights_.front().weight)](float value) { return own * value; });
+    weights_.front().data = x_.data;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      const double weight = weights_[i + 1].weight;
-      if (is_unused(weight)) continue;
-      const Result<Encoded> encoded =
-          Encoded::open(bytes_at(received_, i * each, each), compression_, x_.count);
-      if (!encoded.ok()) return from(sources_[i], encoded.status());
-      encoded->add(static_cast<float>(weight), y);
+      Term& term = weights_[i + 1];
+      if (!is_unused(term.weight)) term.data = received_.as<std::byte>() + i * each;
     }
-    if (divisor != 1.0) {
-      for (float& value : y) value = static_cast<float>(value / divisor);
-    }
-    return {};
+    return combine_encoded(compression_, weights_, sources_, floats(y_));
   }
 
-  const std::shared_ptr<Shared> shared_;
+  const std::shared_ptr<Encodings> encodings_;
   const Input x_;
   const Output y_;
   const Compression compression_;
@@ -163,8 +103,8 @@ class Compressed::Neighbors final : public HostOperands {
 // What the two operations of an allreduce share.
 class Compressed::Blocks {
  public:
-  Blocks(std::shared_ptr<Shared> shared, const Request& request, Rank rank, int size)
-      : shared_(std::move(shared)),
+  Blocks(std::shared_ptr<Encodings> encodings, const Request& request, Rank rank, int size)
+      : encodings_(std::move(encodings)),
         x_(request.input),
         y_(request.output),
         op_(request.op),
@@ -175,17 +115,19 @@ class Compressed::Blocks {
         bytes_(encoded_bytes(compression_, each_)) {}
   ~Blocks() {
     if (!is_whole) return;
-    for (Memory* memory : {&sent_, &received_, &sum_}) shared_->pool.give(std::move(*memory));
+    for (Memory* memory : {&sent_, &received_, &sum_}) encodings_->give(std::move(*memory));
   }
 
   // Encodes this rank's tensor, block by block.
-  Status encode() {
-    WEFT_ASSIGN(sent_, shared_->pool.take(size_ * bytes_));
-    WEFT_ASSIGN(received_, shared_->pool.take(size_ * bytes_));
-    WEFT_ASSIGN(sum_, shared_->pool.take(bytes_ + each_ * sizeof(float)));
+  Status encode(const ErrorFeedback* feedback) {
+    WEFT_ASSIGN(residual_, ResidualUse::begin(feedback, "allreduce", x_.count));
+    WEFT_ASSIGN(sent_, encodings_->take(size_ * bytes_));
+    WEFT_ASSIGN(received_, encodings_->take(size_ * bytes_));
+    WEFT_ASSIGN(sum_, encodings_->take(bytes_ + each_ * sizeof(float)));
     for (std::size_t block = 0; block < size_; ++block) {
       if (block != rank_)
-        shared_->encode(compression_, block_of(x_, each_, block), encoded_block(sent_, block));
+        encodings_->encode(compression_, block_of(x_, each_, block), encoded_block(sent_, block),
+                           lost_of(block));
     }
     return {};
   }
@@ -194,7 +136,9 @@ class Compressed::Blocks {
     const std::span<const float> own = block_of(x_, each_, rank_);
     const std::span<float> sum(reinterpret_cast<float*>(sum_.as<std::byte>() + sum_offset()),
                                own.size());
+    const std::span<float> lost = lost_of(rank_);
     std::ranges::copy(own, sum.begin());
+    for (std::size_t i = 0; i < lost.size(); ++i) sum[i] += lost[i];
     for (std::size_t rank = 0; rank < size_; ++rank) {
       if (rank == rank_) continue;
       const Result<Encoded> encoded = open(rank, own.size());
@@ -204,8 +148,23 @@ class Compressed::Blocks {
     if (op_ == ReduceOp::average) {
       for (float& value : sum) value /= static_cast<float>(size_);
     }
-    shared_->encode(compression_, sum, bytes_at(sum_, 0, encoded_bytes(compression_, sum.size())));
+    const std::span<std::byte> encoded = bytes_at(sum_, 0, encoded_bytes(compression_, sum.size()));
+    encodings_->encode(compression_, sum, encoded);
+    keep_what_was_lost(sum, encoded);
     return {};
+  }
+  // What the sum has lost is this rank's to give again: all others have it from here.
+  void keep_what_was_lost(std::span<const float> sum, std::span<const std::byte> encoded) {
+    const std::span<float> lost = lost_of(rank_);
+    if (!lost.empty()) {
+      std::ranges::copy(sum, lost.begin());
+      Encoded::open(encoded, compression_, sum.size())->add(-1.0F, lost);
+      if (op_ == ReduceOp::average) {
+        for (float& value : lost) value *= static_cast<float>(size_);
+      }
+      drop_what_is_not_finite(lost);
+    }
+    residual_.end();
   }
   // All sums, into the output.
   Status decode() {
@@ -232,6 +191,13 @@ class Compressed::Blocks {
   }
 
  private:
+  // The block of the residual; empty: there is none.
+  [[nodiscard]] std::span<float> lost_of(std::size_t block) const {
+    const std::span<float> all = residual_.values();
+    if (all.empty()) return all;
+    const std::size_t begin = std::min(all.size(), block * each_);
+    return all.subspan(begin, std::min(each_, all.size() - begin));
+  }
   // The floats of the sum lie behind its encoded bytes.
   [[nodiscard]] std::size_t sum_offset() const { return (bytes_ + 3) / 4 * 4; }
   [[nodiscard]] std::span<std::byte> encoded_block(const Memory& memory, std::size_t block) const {
@@ -242,11 +208,11 @@ class Compressed::Blocks {
     Result<Encoded> encoded =
         Encoded::open(bytes_at(received_, rank * bytes_, encoded_bytes(compression_, count)),
                       compression_, count);
-    if (!encoded.ok()) return from(static_cast<Rank>(rank), encoded.status());
+    if (!encoded.ok()) return from_rank(static_cast<Rank>(rank), encoded.status());
     return encoded;
   }
 
-  const std::shared_ptr<Shared> shared_;
+  const std::shared_ptr<Encodings> encodings_;
   const Input x_;
   const Output y_;
   const ReduceOp op_;
@@ -255,6 +221,7 @@ class Compressed::Blocks {
   const std::size_t each_;   // elements of a block; the last ones may have fewer
   const std::size_t bytes_;  // of an encoded block
   Memory sent_, received_, sum_;
+  ResidualUse residual_;
   bool is_whole = false;  // peers may still read the memory of an operation that has failed
 };
 
@@ -281,6 +248,8 @@ class Compressed::Sums final : public HostOperands {
 Status Compressed::check(const Request& request) {
   const std::string_view what = name(request.collective);
   const bool is_sum = request.op == ReduceOp::sum || request.op == ReduceOp::average;
+  if (request.compression == Compression::none)
+    return invalid(fmt::format("{}: error feedback is for compressed tensors", what));
   if (request.collective != Collective::neighbor_allreduce &&
       request.collective != Collective::allreduce) {
     return invalid(
@@ -321,7 +290,7 @@ Status Compressed::bind(const Request& request, Operation& operation) {
                   fmt::format("{}: compression takes memory of the host, not of a GPU",
                               name(request.collective)));
   }
-  if (shared_ == nullptr) shared_ = std::make_shared<Shared>();
+  if (encodings_ == nullptr) encodings_ = std::make_shared<Encodings>();
   return request.collective == Collective::allreduce ? bind_allreduce(request, operation)
                                                      : bind_neighbors(request, operation);
 }
@@ -333,20 +302,25 @@ Status Compressed::bind_neighbors(const Request& request, Operation& operation) 
   WEFT_RETURN_IF_ERROR(binder_.bind_encoded_neighbors(request, each, bound_call, weights));
   std::vector<Rank> sources;
   for (const PeerConnection* peer : bound_call.call.in) sources.push_back(peer->rank);
-  WEFT_ASSIGN(Memory sent, shared_->pool.take(each));
-  WEFT_ASSIGN(Memory received, shared_->pool.take(sources.size() * each));
-  shared_->encode(request.compression, floats(request.input), bytes_at(sent, 0, each));
+  WEFT_ASSIGN(Memory sent, encodings_->take(each));
+  WEFT_ASSIGN(Memory received, encodings_->take(sources.size() * each));
+  {
+    WEFT_ASSIGN(const ResidualUse residual,
+                ResidualUse::begin(request.feedback, "neighbor_allreduce", request.input.count));
+    encodings_->encode(request.compression, floats(request.input), bytes_at(sent, 0, each),
+                       residual.values());
+  }
   bound_call.call.input = sent.data();
   bound_call.call.output = received.data();
   operation.operands =
-      std::make_shared<Neighbors>(shared_, request, std::move(sent), std::move(received),
+      std::make_shared<Neighbors>(encodings_, request, std::move(sent), std::move(received),
                                   std::move(sources), std::move(weights));
   return {};
 }
 
 Status Compressed::bind_allreduce(const Request& request, Operation& operation) {
-  const auto blocks = std::make_shared<Blocks>(shared_, request, config_.rank, config_.size);
-  WEFT_RETURN_IF_ERROR(blocks->encode());
+  const auto blocks = std::make_shared<Blocks>(encodings_, request, config_.rank, config_.size);
+  WEFT_RETURN_IF_ERROR(blocks->encode(request.feedback));
   const std::shared_ptr<Operation> first = operations_.make();
   WEFT_RETURN_IF_ERROR(binder_.bind_encoded(blocks->alltoall(), request, first->bound_call));
   WEFT_RETURN_IF_ERROR(binder_.bind_encoded(blocks->allgather(), request, operation.bound_call));

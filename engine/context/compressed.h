@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 
+#include "engine/compress/compress.h"
 #include "engine/config/config.h"
 #include "engine/context/binder.h"
 #include "engine/context/device_binder.h"
@@ -35,7 +36,6 @@ class Compressed {
   [[nodiscard]] static Status check(const Request& request);
 
  private:
-  struct Shared;
   class Neighbors;
   class Blocks;
   class Sums;
@@ -46,7 +46,7 @@ class Compressed {
   const Config& config_;
   Binder& binder_;
   const DeviceBinder::Operations operations_;
-  std::shared_ptr<Shared> shared_;  // from the first use on
+  std::shared_ptr<Encodings> encodings_;  // from the first use on
 };
 
 }  // namespace weft

@@ -83,8 +83,8 @@ DeviceBinder::Operations Context::Core::operations() {
 
 Status Context::Core::bind(const Request& request, Operation& operation,
                            const DeviceBinder::How& how) {
-  return request.compression == Compression::none ? devices_.bind(request, operation, how)
-                                                  : compressed_.bind(request, operation);
+  return is_compressed(request) ? compressed_.bind(request, operation)
+                                : devices_.bind(request, operation, how);
 }
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
@@ -301,7 +301,7 @@ Result<std::optional<Handle>> Context::Core::run_for(const Asked& asked, std::in
 Result<Prepared> Context::Core::prepare(const Request& request) {
   const Lane::Hold hold(lane_);
   if (has_failed()) return lane_.failure();
-  if (request.compression != Compression::none) {
+  if (is_compressed(request)) {
     WEFT_RETURN_IF_ERROR(Compressed::check(request));
   } else {
     BoundCall bound_call;

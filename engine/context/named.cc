@@ -88,7 +88,7 @@ class Context::Core::NamedHost final : public weft::NamedHost {
 
 // The usual operations are checked without the token, as many tensors are submitted at once.
 Status Context::Core::NamedHost::check(const Request& request) {
-  if (request.compression != Compression::none) return Compressed::check(request);
+  if (is_compressed(request)) return Compressed::check(request);
   WEFT_RETURN_IF_ERROR(Binder::check_algorithm(request));
   if (request.algorithm == AllreduceAlgorithm::nccl) {
     const Lane::Hold hold(core_->lane_);

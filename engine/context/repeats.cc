@@ -12,7 +12,7 @@ bool is_simple(const Request& request) {
   const NeighborWeights* weights = request.weights;
   const bool are_weights_simple =
       weights == nullptr || ((weights->names_all() || weights->names_none()) && !weights->push_sum);
-  return !request.stream && request.compression == Compression::none && request.counts.empty() &&
+  return !request.stream && !is_compressed(request) && request.counts.empty() &&
          request.receive_counts.empty() && are_weights_simple &&
          !is_of_some_ranks(request.collective) &&
          request.collective != Collective::hierarchical_neighbor_allreduce;

@@ -91,6 +91,13 @@ NegotiateOptions negotiate_options(const NamedHost& host, const NamedOptions& op
   return made;
 }
 
+// Of the tensor with this place; null: it has none.
+ResidualUse* residual_of(Work* work, std::size_t tensor) {
+  if (work == nullptr || work->residuals.empty()) return nullptr;
+  ResidualUse& use = work->residuals[tensor];
+  return use.values().empty() ? nullptr : &use;
+}
+
 }  // namespace
 
 NamedRequest named_request_of(const Work& work) {
@@ -278,8 +285,9 @@ Status AllWorks::begin(Batch& batch, std::size_t bytes) {
 Status AllWorks::begin_alone(Batch& batch) {
   const Run& run = batch.runs.front();
   if (run.work != nullptr) {
-    WEFT_ASSIGN(batch.operation,
-                host_.begin(run.work->requests[run.tensor]->get(), tuning_.piece_bytes(), true));
+    Request request = run.work->requests[run.tensor]->get();
+    WEFT_RETURN_IF_ERROR(lend_residuals(batch, request));
+    WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes(), true));
     return {};
   }
   const std::size_t bytes = run.shape.count * size_of(run.shape.type);
@@ -327,13 +335,50 @@ Status AllWorks::begin_fused(Batch& batch, std::size_t bytes) {
   if (first.work != nullptr) request.weights = first.work->requests[first.tensor]->get().weights;
   request.input = in(batch.in.data, count, first.shape.type);
   request.output = out(is_broadcast ? batch.in.data : batch.out.data, count, first.shape.type);
+  WEFT_RETURN_IF_ERROR(lend_residuals(batch, request));
   WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes()));
+  return {};
+}
+
+// The residuals of the tensors become one, as the tensors do.
+Status AllWorks::lend_residuals(Batch& batch, Request& request) {
+  request.feedback = nullptr;
+  const bool has_any = std::ranges::any_of(batch.runs, [](const Run& run) {
+    return residual_of(run.work.get(), run.tensor) != nullptr;
+  });
+  if (!has_any) return {};
+  request.feedback = &batch.feedback.emplace();
+  batch.count = request.input.count;
+  return exchange_residuals(batch, [](ResidualUse& own, std::span<float> its) {
+    std::ranges::copy(own.values(), its.begin());
+  });
+}
+
+Status AllWorks::give_back_residuals(Batch& batch) {
+  if (!batch.feedback) return {};
+  return exchange_residuals(batch, [](ResidualUse& own, std::span<float> its) {
+    std::ranges::copy(its, own.values().begin());
+  });
+}
+
+// Calls exchange(a tensor's residual, its part of the batch's); swaps them where there is one tensor.
+template <typename Exchange>
+Status AllWorks::exchange_residuals(Batch& batch, Exchange exchange) {
+  WEFT_ASSIGN(ResidualUse all, ResidualUse::begin(&*batch.feedback, "batch", batch.count));
+  for (std::size_t i = 0; i < batch.runs.size(); ++i) {
+    ResidualUse* const own = residual_of(batch.runs[i].work.get(), batch.runs[i].tensor);
+    if (own == nullptr) continue;
+    const std::size_t offset = batch.parts[i].offset / sizeof(float);
+    batch.runs.size() == 1 ? all.swap(*own)
+                           : exchange(*own, all.values().subspan(offset, own->values().size()));
+  }
   return {};
 }
 
 // Unpacks, and ends the works.
 void AllWorks::finish(Batch& batch) {
-  const Status& status = batch.operation->status;
+  Status status = batch.operation->status;
+  if (status.ok()) status = give_back_residuals(batch);
   const bool is_fused = batch.runs.size() > 1;
   const std::byte* const result = batch.out.data != nullptr ? batch.out.data : batch.in.data;
   for (std::size_t i = 0; i < batch.runs.size(); ++i) {

@@ -66,7 +66,9 @@ class AllWorks {
   struct Batch {
     std::vector<Run> runs;
     std::vector<FusePart> parts;
-    Buffers::Buffer in, out;  // of fused tensors, or zeros of a rank that has joined
+    Buffers::Buffer in, out;                // of fused tensors, or zeros of a rank that has joined
+    std::optional<ErrorFeedback> feedback;  // of all its tensors, if any has one
+    std::size_t count = 0;                  // then: its elements, with the gaps
     std::shared_ptr<Operation> operation;
   };
 
@@ -79,6 +81,10 @@ class AllWorks {
   [[nodiscard]] Status begin(Batch& batch, std::size_t bytes);
   [[nodiscard]] Status begin_alone(Batch& batch);
   [[nodiscard]] Status begin_fused(Batch& batch, std::size_t bytes);
+  [[nodiscard]] Status lend_residuals(Batch& batch, Request& request);
+  [[nodiscard]] Status give_back_residuals(Batch& batch);
+  template <typename Exchange>
+  [[nodiscard]] Status exchange_residuals(Batch& batch, Exchange exchange);
   void finish(Batch& batch);
   void end_one(const std::shared_ptr<Work>& work, const Status& status);
   [[nodiscard]] std::shared_ptr<Work> work_of(const std::string& name) const;

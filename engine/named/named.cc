@@ -56,8 +56,6 @@ Status NamedObject::check(std::string_view name, std::span<const Request> reques
     if (each.shape.size() > kMostDimensions)
       return invalid(fmt::format("{}: a shape of {} extents is longer than {}", name,
                                  each.shape.size(), kMostDimensions));
-    if (each.compression != Compression::none && named::is_of_neighbors(each.collective))
-      return invalid(fmt::format("{}: by name only an allreduce can be compressed", name));
     const Request& first = requests.front();
     if (each.collective != first.collective || each.op != first.op || each.root != first.root ||
         each.algorithm != first.algorithm || each.compression != first.compression)
@@ -97,8 +95,28 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
     }
     WEFT_ASSIGN(work->edges, named::edges_of(work->request(), *graph, host_->rank()));
     WEFT_RETURN_IF_ERROR(named::check_parts(work->request(), *work->edges));
+    if (work->request().compression != Compression::none) WEFT_RETURN_IF_ERROR(encode(*work));
+  } else {
+    for (const Request& each : requests) {
+      if (each.feedback == nullptr) continue;
+      work->residuals.resize(requests.size());
+      const auto place = static_cast<std::size_t>(&each - requests.data());
+      WEFT_ASSIGN(work->residuals[place],
+                  ResidualUse::begin(each.feedback, name, each.input.count));
+    }
   }
   return hand_over(work, std::move(operands));
+}
+
+Status NamedObject::encode(Work& work) {
+  const Request& request = work.request();
+  const std::span<const float> x(static_cast<const float*>(request.input.data),
+                                 request.input.count);
+  WEFT_ASSIGN(const ResidualUse residual,
+              ResidualUse::begin(request.feedback, work.name, x.size()));
+  WEFT_ASSIGN(work.encoded, encodings_.encode(request.compression, x, residual.values()));
+  work.encoded_bytes = encoded_bytes(request.compression, x.size());
+  return {};
 }
 
 // Small tensors are packed on the host, and so get blocks. Large ones travel alone: with operations of
@@ -112,6 +130,10 @@ Result<std::shared_ptr<GpuOperands>> NamedObject::operands_of(std::span<Request>
   WEFT_ASSIGN(std::shared_ptr<GpuOperands> operands,
               find_gpu_operands(requests, host_->rank(), options, host_->bell()));
   if (operands == nullptr) return operands;
+  if (requests.front().compression != Compression::none) {
+    return Status(Code::unavailable,
+                  fmt::format("{}: compression takes memory of the host, not of a GPU", work.name));
+  }
   WEFT_RETURN_IF_ERROR(operands->follow());
   if (named::is_of_neighbors(requests.front().collective) && !operands->is_small()) {
     work.to_place = operands;
@@ -286,6 +308,9 @@ void NamedObject::end(Work& work, const Status& status) {
     const std::lock_guard lock(mutex_);
     in_use_.erase(work.name);
   }
+  work.residuals.clear();
+  // After an error peers may still read it.
+  if (work.encoded_bytes != 0 && status.ok()) encodings_.give(std::move(work.encoded));
   timeline_.ended(work, status);
   lane_->end(work.operation, status);
 }

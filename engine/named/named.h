@@ -30,6 +30,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/compress/compress.h"
 #include "engine/named/all_works.h"
 #include "engine/named/host.h"
 #include "engine/named/neighbor_works.h"
@@ -61,6 +62,7 @@ class NamedObject final : public ProgressHook, private MetricSource {
   Result<std::shared_ptr<GpuOperands>> operands_of(std::span<Request> requests,
                                                    named::Work& work) const;
   Status place(named::Work& work) const;
+  Status encode(named::Work& work);
   Result<Handle> hand_over(const std::shared_ptr<named::Work>& work,
                            std::shared_ptr<DeviceOperands> operands = nullptr);
   bool take_turn();
@@ -80,6 +82,7 @@ class NamedObject final : public ProgressHook, private MetricSource {
   const std::unique_ptr<NamedHost> host_;
   const std::shared_ptr<Lane> lane_;
   named::Buffers buffers_;
+  Encodings encodings_;
   named::Timeline timeline_;
   named::AllWorks all_;
   named::NeighborWorks neighbors_;

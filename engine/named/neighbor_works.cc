@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/compress/compress.h"
 #include "engine/execute/execute.h"
 #include "engine/named/tuning.h"
 
@@ -37,8 +38,17 @@ std::size_t size_of_batch(const ReceiveBatch& batch) {
   return bytes;
 }
 
-bool is_in_place(const Request& request) {
-  return request.input.data == request.output.data;
+// Whether the result must not be written before the input has left.
+bool is_in_place(const Work& work) {
+  const Request& request = work.request();
+  return work.encoded_bytes == 0 && request.input.data == request.output.data;
+}
+
+// What travels.
+std::span<const std::byte> sent_of(const Work& work) {
+  if (work.encoded_bytes != 0) return {work.encoded.as<std::byte>(), work.encoded_bytes};
+  const Input& x = work.request().input;
+  return {static_cast<const std::byte*>(x.data), x.count * size_of(x.type)};
 }
 
 }  // namespace
@@ -63,6 +73,8 @@ Status NeighborWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now
                                                                           : request.input.type;
   match.count = request.input.count;
   match.shape = common_shape(request);
+  match.compression = request.compression;
+  match.encoded_bytes = work->encoded_bytes;
   for (std::size_t s = 0; s < edges.sources.size(); ++s)
     match.sources.push_back({edges.sources[s].rank, count_from(request, s)});
   match.destinations = edges.destinations;
@@ -161,23 +173,17 @@ bool NeighborWorks::advance(std::int64_t now) {
   return moved;
 }
 
-std::size_t NeighborWorks::bytes_of(const Open& open) {
-  const Input& x = open.work->request().input;
-  return x.count * size_of(x.type);
-}
-
 // Puts the tensors of a batch one behind the other; `bytes` 0: they are empty.
 Status NeighborWorks::pack(const SendBatch& batch, Buffers::Buffer& buffer, std::size_t& bytes) {
   bytes = 0;
-  for (const std::uint64_t id : batch.ids) bytes += fused_bytes(bytes_of(open_.at(id)));
+  for (const std::uint64_t id : batch.ids) bytes += fused_bytes(sent_of(*open_.at(id).work).size());
   if (bytes == 0) return {};
   WEFT_ASSIGN(buffer, buffers_.take(bytes));
   std::size_t offset = 0;
   for (const std::uint64_t id : batch.ids) {
-    const Open& open = open_.at(id);
-    const std::size_t size = bytes_of(open);
-    if (size != 0) std::memcpy(buffer.data + offset, open.work->request().input.data, size);
-    offset += fused_bytes(size);
+    const std::span<const std::byte> sent = sent_of(*open_.at(id).work);
+    if (!sent.empty()) std::memcpy(buffer.data + offset, sent.data(), sent.size());
+    offset += fused_bytes(sent.size());
   }
   return {};
 }
@@ -189,9 +195,9 @@ Status NeighborWorks::lend(const SendBatch& batch) {
   lent.to = batch.to;
   RemoteBuffer there;
   if (batch.ids.size() == 1) {
-    const Open& open = open_.at(batch.ids.front());
-    if (bytes_of(open) != 0 && !is_in_place(open.work->request()))
-      there = describe_memory(open.work->request().input.data, bytes_of(open));
+    const Work& work = *open_.at(batch.ids.front()).work;
+    const std::span<const std::byte> sent = sent_of(work);
+    if (!sent.empty() && !is_in_place(work)) there = describe_memory(sent.data(), sent.size());
   }
   if (there.form == PieceForm::view && there.bytes != 0) {
     lent.ids = batch.ids;
@@ -279,7 +285,7 @@ Status NeighborWorks::begin(const SendBatch& batch) {
   Moving moving;
   moving.is_send = true;
   moving.ids = batch.ids;
-  std::size_t bytes = bytes_of(open_.at(batch.ids.front()));
+  std::size_t bytes = sent_of(*open_.at(batch.ids.front()).work).size();
   if (batch.ids.size() > 1) {
     moving.held = std::make_shared<Held>();
     WEFT_RETURN_IF_ERROR(pack(batch, moving.held->buffer, bytes));
@@ -295,7 +301,7 @@ Status NeighborWorks::begin(const SendBatch& batch) {
     ++open.read;
     const void* const on_gpu = open.work->input_on_gpu;
     request.input =
-        in(on_gpu != nullptr ? on_gpu : open.work->request().input.data, bytes, DataType::u8);
+        in(on_gpu != nullptr ? on_gpu : sent_of(*open.work).data(), bytes, DataType::u8);
   }
   WEFT_ASSIGN(moving.operation, host_.begin(request));
   moving_.push_back(std::move(moving));
@@ -395,11 +401,10 @@ void NeighborWorks::fail(std::uint64_t id, const Status& status) {
 }
 
 void NeighborWorks::proceed(std::uint64_t id, Open& open) {
-  const Request& request = open.work->request();
   const bool has_failed = !open.failure.ok();
   if (!has_failed) {
     // In place, the result must not be written before the input has left.
-    if (open.to_come != 0 || (is_in_place(request) && open.to_go != 0)) return;
+    if (open.to_come != 0 || (is_in_place(*open.work) && open.to_go != 0)) return;
     if (!std::exchange(open.is_combined, true)) {
       run(open, 1);
       open.failure = combine(open);
@@ -469,6 +474,7 @@ bool NeighborWorks::collect_offloads() {
 
 Status NeighborWorks::combine(Open& open) {
   const Request& request = open.work->request();
+  if (request.compression != Compression::none) return combine_encoded(open);
   if (request.collective == Collective::send ||
       request.collective == Collective::neighbor_allgather)
     return gather(open);
@@ -496,6 +502,20 @@ Status NeighborWorks::combine(Open& open) {
                        .count = request.output.count,
                        .divisor = divisor,
                        .is_last = true});
+}
+
+Status NeighborWorks::combine_encoded(Open& open) {
+  const Request& request = open.work->request();
+  const Edges& edges = *open.work->edges;
+  std::vector<Rank> ranks;
+  terms_.assign(1, {request.input.data, edges.self_weight});
+  for (std::size_t s = 0; s < edges.sources.size(); ++s) {
+    const NeighborWeight& edge = edges.sources[s];
+    ranks.push_back(edge.rank);
+    terms_.push_back({is_unused(edge.weight) ? nullptr : open.sources[s].data, edge.weight});
+  }
+  return weft::combine_encoded(request.compression, terms_, ranks,
+                               {static_cast<float*>(request.output.data), request.output.count});
 }
 
 // One source behind the other.

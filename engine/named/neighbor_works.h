@@ -114,7 +114,6 @@ class NeighborWorks {
   [[nodiscard]] Status begin(ReceiveBatch batch);
   void ended(Moving& moving);
   void hand_out(const ReceiveBatch& batch, const std::byte* data, std::shared_ptr<Held> held);
-  [[nodiscard]] static std::size_t bytes_of(const Open& open);
   void sent(std::uint64_t id, bool was_read_in_place);
   void arrived(std::uint64_t id, Rank from, const std::byte* data, double weight,
                const std::shared_ptr<Held>& held);
@@ -124,6 +123,7 @@ class NeighborWorks {
   [[nodiscard]] Reducer* reducer_of(const Open& open);
   [[nodiscard]] static bool has_aliases(const Open& open);
   [[nodiscard]] Status combine(Open& open);
+  [[nodiscard]] Status combine_encoded(Open& open);
   [[nodiscard]] Status gather(Open& open);
   [[nodiscard]] Status reduce(Open& open, const Reducer::Job& job);
   bool collect_offloads();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <weft/graph.h>
+#include <weft/memory.h>
 #include <weft/types.h>
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/compress/compress.h"
 #include "engine/gpu/gpu.h"
 #include "engine/lane/lane.h"
 #include "engine/request/request.h"
@@ -64,6 +66,11 @@ struct Work {
   std::size_t left = 0;     // tensors of the group that have not ended
   // Of an operation of neighbors on GPU memory whose place is not chosen yet.
   std::shared_ptr<GpuOperands> to_place;
+  // Of a compressed operation of neighbors: what travels in place of the input, so many bytes.
+  Memory encoded;
+  std::size_t encoded_bytes = 0;
+  // Of compressed operations of all ranks: each request's; empty: none has any.
+  std::vector<ResidualUse> residuals;
   // Where the input is on its GPU, if a device alias is in its place; else null.
   const void* input_on_gpu = nullptr;
   Status status;  // the first error of a tensor

@@ -13,6 +13,10 @@ OwnedRequest::OwnedRequest(const Request& request)
   request_.receive_counts = receive_counts_;
   request_.shape = shape_;
   request_.group = group_;
+  if (request.feedback != nullptr) {
+    feedback_ = *request.feedback;
+    request_.feedback = &*feedback_;
+  }
   if (request.weights == nullptr) return;
   weights_ = *request.weights;
   const auto keep = [](auto& list, std::vector<NeighborWeight>& kept) {

@@ -2,9 +2,11 @@
 // the tensors.
 #pragma once
 
+#include <weft/feedback.h>
 #include <weft/types.h>
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace weft {
@@ -28,6 +30,7 @@ class OwnedRequest {
   std::vector<std::size_t> counts_, receive_counts_, shape_;
   std::vector<Rank> group_;
   NeighborWeights weights_;
+  std::optional<ErrorFeedback> feedback_;
   std::vector<NeighborWeight> sources_, destinations_;
 };
 

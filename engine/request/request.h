@@ -27,6 +27,10 @@ namespace weft {
 // none) in bits 0 to 3; then the root + 1, modulo 4096, in bits 4 to 15, or the algorithm + 1 in bits 4 to 9
 // and the compression in bits 10 to 15.
 [[nodiscard]] std::uint16_t agreement_of(const Request& request);
+// Whether the operation moves encoded tensors, or should.
+[[nodiscard]] inline bool is_compressed(const Request& request) {
+  return request.compression != Compression::none || request.feedback != nullptr;
+}
 // A sentence on how two ranks differ: "rank 3 reduces with max, this rank with sum".
 [[nodiscard]] std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
                                        std::uint16_t theirs);

@@ -50,9 +50,11 @@ struct Header {
   std::uint64_t previous = 0;  // a base that goes on from another: that one's last message; else 0
   double scale = 1.0;          // of the data
   double p = 0.0;
-  std::uint64_t puts = 0;                     // so many of the messages so far were puts
-  std::uint32_t previous_buffer = kNoBuffer;  // where that last message is
-  std::uint32_t accumulates = 0;              // 1: its writer wants to know what was read
+  std::uint64_t puts = 0;                       // so many of the messages so far were puts
+  std::uint32_t previous_buffer = kNoBuffer;    // where that last message is
+  std::uint16_t accumulates = 0;                // 1: its writer wants to know what was read
+  Compression compression = Compression::none;  // of the data
+  std::uint8_t zero = 0;
 };
 static_assert(sizeof(Header) == 48);
 

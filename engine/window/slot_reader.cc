@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/compress/compress.h"
 #include "verbs/transport/transport.h"
 
 namespace weft::window {
@@ -46,12 +47,23 @@ bool SlotReader::read_header(std::uint32_t buffer, std::uint64_t number, Header&
 }
 
 // Copies the message into copy_. Returns false if it is not there any more.
-bool SlotReader::read(std::uint32_t buffer, std::uint64_t number, const Header& header) {
+Result<bool> SlotReader::read(std::uint32_t buffer, std::uint64_t number, const Header& header) {
   copy_.number = 0;
+  std::span<std::byte> to(copy_.data.data(), tensor_.bytes());
+  const bool is_encoded = header.compression != Compression::none;
+  if (is_encoded) {
+    encoded_.resize(std::min(tensor_.bytes(), encoded_bytes(header.compression, tensor_.count)));
+    to = encoded_;
+  }
   say_reading(buffer + 1);
-  copy_shared(copy_.data.data(), part_ + ours_.data(index_, buffer), tensor_.bytes());
+  copy_shared(to.data(), part_ + ours_.data(index_, buffer), to.size());
   say_reading(0);
   if (!still_holds(control(buffer), number)) return false;
+  if (is_encoded) {
+    const Result<Encoded> encoded = Encoded::open(encoded_, header.compression, tensor_.count);
+    if (!encoded.ok()) return from_rank(from_, encoded.status());
+    encoded->decode({reinterpret_cast<float*>(copy_.data.data()), tensor_.count});
+  }
   copy_.number = number;
   copy_.scale = header.scale;
   copy_.p = header.p;
@@ -90,7 +102,8 @@ Result<bool> SlotReader::try_visit() {
     WEFT_ASSIGN(const bool done, go_on_from(header));
     if (!done) return false;
   }
-  if (!read(buffer, number, header)) return false;
+  WEFT_ASSIGN(const bool is_there, read(buffer, number, header));
+  if (!is_there) return false;
   newest_ = number;
   puts_read_ = header.puts;
   puts_ = std::max(puts_, puts_read_);
@@ -106,8 +119,10 @@ Result<bool> SlotReader::go_on_from(const Header& header) {
   } else if (header.previous != taken_.number) {
     Header last;
     if (!read_header(header.previous_buffer, header.previous, last)) return false;
-    if (copy_.number != header.previous && !read(header.previous_buffer, header.previous, last))
-      return false;
+    if (copy_.number != header.previous) {
+      WEFT_ASSIGN(const bool is_there, read(header.previous_buffer, header.previous, last));
+      if (!is_there) return false;
+    }
     if (last.base != base_) drop();
     newest_ = header.previous;
     std::vector<Term> terms;

@@ -61,7 +61,7 @@ class SlotReader {
   [[nodiscard]] Control& control(std::uint32_t buffer) const;
   [[nodiscard]] std::uint32_t newest() const;
   [[nodiscard]] bool read_header(std::uint32_t buffer, std::uint64_t number, Header& header) const;
-  [[nodiscard]] bool read(std::uint32_t buffer, std::uint64_t number, const Header& header);
+  [[nodiscard]] Result<bool> read(std::uint32_t buffer, std::uint64_t number, const Header& header);
   void say_reading(std::uint32_t buffer_plus_1);
   [[nodiscard]] Result<bool> try_visit();
   [[nodiscard]] Result<bool> go_on_from(const Header& header);
@@ -83,11 +83,12 @@ class SlotReader {
   double carry_p_ = 0.0;
   Tensor carry_;
   Tensor incoming_;
-  bool wants_word_ = false;      // the neighbor wants to know what was read
-  std::uint64_t told_ = 0;       // the base that it was told of last
-  std::uint64_t told_at_ = 0;    // the newest message at that time
-  std::uint64_t puts_ = 0;       // of the neighbor, as the newest header said
-  std::uint64_t puts_read_ = 0;  // up to the message that the value is of
+  std::vector<std::byte> encoded_;  // a message that is compressed
+  bool wants_word_ = false;         // the neighbor wants to know what was read
+  std::uint64_t told_ = 0;          // the base that it was told of last
+  std::uint64_t told_at_ = 0;       // the newest message at that time
+  std::uint64_t puts_ = 0;          // of the neighbor, as the newest header said
+  std::uint64_t puts_read_ = 0;     // up to the message that the value is of
   std::uint64_t puts_seen_ = 0;
   std::uint64_t gets_ = 0;
 };

@@ -44,36 +44,36 @@ bool SlotWriter::is_being_read(std::uint32_t buffer) const {
   return load_word(there_.memory.mapped + theirs_.reading(index_)) == buffer + 1;
 }
 
-Status SlotWriter::put(const void* x, double scale, double p, int signal,
-                       std::int64_t patience_ns) {
+Status SlotWriter::put(const void* x, const Message& message) {
+  WEFT_RETURN_IF_ERROR(make_room(message));
   WEFT_RETURN_IF_ERROR(choose_buffer());
-  signal_ = signal;
-  patience_ns_ = patience_ns;
+  message_ = message;
   base_ = ++number_;
   is_sum_known_ = false;
-  header_ = {.base = base_, .scale = scale, .p = scale * p, .puts = header_.puts + 1};
+  header_ = {.base = base_,
+             .scale = message.scale,
+             .p = message.scale * message.p,
+             .puts = header_.puts + 1};
   send(x);
   return {};
 }
 
-Status SlotWriter::accumulate(const void* x, double scale, double p, int signal,
-                              std::int64_t patience_ns) {
+Status SlotWriter::accumulate(const void* x, const Message& message) {
   WEFT_RETURN_IF_ERROR(sum_.make(tensor_));
+  WEFT_RETURN_IF_ERROR(make_room(message));
   WEFT_RETURN_IF_ERROR(choose_buffer());
   x_ = x;
-  scale_ = scale;
-  p_ = p;
-  signal_ = signal;
-  patience_ns_ = patience_ns;
+  message_ = message;
   const bool is_read = number_ != 0 && load_word(ack_) >= base_;
   if (is_read) {
-    header_.previous = number_;
-    header_.previous_buffer = last_;
-    base_ = number_ + 1;
-    add_to_sum(true);
+    begin_base();
     write();
   } else if (is_sum_known_ || number_ == 0) {
     add_to_sum(number_ == 0);
+    write();
+  } else if (header_.compression != Compression::none) {
+    last_encoded().decode(sum());
+    add_to_sum(false);
     write();
   } else if (there_.memory.mapped != nullptr) {
     copy_shared(sum_.data(), there_.memory.mapped + theirs_.data(index_, last_), tensor_.bytes());
@@ -81,17 +81,45 @@ Status SlotWriter::accumulate(const void* x, double scale, double p, int signal,
     write();
   } else {
     step_ = Step::reads_back;
-    chain_.begin(there_, patience_ns_);
+    chain_.begin(there_, message_.patience_ns);
     chain_.read(sum_.data(), tensor_.bytes(), theirs_.data(index_, last_));
   }
   return {};
 }
 
+Status SlotWriter::make_room(const Message& message) {
+  return message.compression == Compression::none ? Status() : encoded_.make(tensor_);
+}
+
+std::span<float> SlotWriter::sum() const {
+  return {reinterpret_cast<float*>(sum_.data()), tensor_.count};
+}
+
+// What was encoded here can be read here.
+Encoded SlotWriter::last_encoded() const {
+  const std::size_t bytes = encoded_bytes(header_.compression, tensor_.count);
+  return *Encoded::open({encoded_.data(), bytes}, header_.compression, tensor_.count);
+}
+
+// A base that goes on from the one before.
+void SlotWriter::begin_base() {
+  header_.previous = number_;
+  header_.previous_buffer = last_;
+  base_ = number_ + 1;
+  const bool has_lost = is_sum_known_ && header_.compression != Compression::none;
+  if (has_lost) {
+    last_encoded().add(-1.0F, sum());
+    drop_what_is_not_finite(sum());
+  }
+  header_.p = 0.0;
+  add_to_sum(!has_lost);
+}
+
 // Adds x to the running sum, or begins that with x.
 void SlotWriter::add_to_sum(bool replaces) {
-  const Term terms[] = {{sum_.data(), is_sum_known_ ? 1.0 : header_.scale}, {x_, scale_}};
+  const Term terms[] = {{sum_.data(), is_sum_known_ ? 1.0 : header_.scale}, {x_, message_.scale}};
   add_up(tensor_, replaces ? std::span(terms).last(1) : std::span(terms), sum_.data());
-  header_.p = scale_ * p_ + (replaces ? 0.0 : header_.p);
+  header_.p += message_.scale * message_.p;
   is_sum_known_ = true;
 }
 
@@ -105,6 +133,16 @@ void SlotWriter::write() {
 
 void SlotWriter::send(const void* data) {
   data_ = data;
+  bytes_ = tensor_.bytes();
+  header_.compression = Compression::none;
+  const Compression asked = message_.compression;
+  if (asked != Compression::none && encoded_bytes(asked, tensor_.count) < bytes_) {
+    bytes_ = encoded_bytes(asked, tensor_.count);
+    encoder_.encode(asked, {static_cast<const float*>(data), tensor_.count},
+                    {encoded_.data(), bytes_});
+    data_ = encoded_.data();
+    header_.compression = asked;
+  }
   before_ = last_;
   last_ = buffer_;
   is_suspect_ = false;
@@ -120,15 +158,15 @@ void SlotWriter::write_mapped() {
   };
   std::byte* const control = part + this->control(buffer_);
   publish(control + offsetof(Control, begin), &number_, sizeof number_);
-  publish(part + theirs_.data(index_, buffer_), data_, tensor_.bytes());
+  publish(part + theirs_.data(index_, buffer_), data_, bytes_);
   publish(control + offsetof(Control, header), &header_, sizeof header_);
   publish(control + offsetof(Control, done), &number_, sizeof number_);
   status_ = {};
   step_ = Step::idle;
-  if (signal_ < 0) return;
-  std::uint64_t& raised = raised_[static_cast<std::size_t>(signal_)];
+  if (message_.signal < 0) return;
+  std::uint64_t& raised = raised_[static_cast<std::size_t>(message_.signal)];
   ++raised;
-  publish(part + theirs_.signal(index_, signal_), &raised, sizeof raised);
+  publish(part + theirs_.signal(index_, message_.signal), &raised, sizeof raised);
   there_.endpoint->wake_peer();
 }
 
@@ -136,15 +174,15 @@ void SlotWriter::write_mapped() {
 bool SlotWriter::spread() {
   // The const is cast away for one class that serves both directions; a write only reads.
   auto* const from = static_cast<std::byte*>(const_cast<void*>(data_));
-  return spread_.begin(WorkKind::write, there_, {from, tensor_.bytes()},
-                       theirs_.data(index_, buffer_), patience_ns_);
+  return spread_.begin(WorkKind::write, there_, {from, bytes_}, theirs_.data(index_, buffer_),
+                       message_.patience_ns);
 }
 
 // A reader must see the beginning before any of the data, which take other rails. The read behind
 // it says that it does.
 void SlotWriter::open() {
   step_ = Step::opens;
-  chain_.begin(there_, patience_ns_);
+  chain_.begin(there_, message_.patience_ns);
   const std::size_t begin = control(buffer_) + offsetof(Control, begin);
   chain_.write(&number_, sizeof number_, begin);
   chain_.then();
@@ -152,10 +190,10 @@ void SlotWriter::open() {
 }
 
 void SlotWriter::write_all() {
-  chain_.begin(there_, patience_ns_);
+  chain_.begin(there_, message_.patience_ns);
   chain_.write(&number_, sizeof number_, control(buffer_) + offsetof(Control, begin));
   chain_.then();
-  if (tensor_.count != 0) chain_.write(data_, tensor_.bytes(), theirs_.data(index_, buffer_));
+  if (bytes_ != 0) chain_.write(data_, bytes_, theirs_.data(index_, buffer_));
   close();
 }
 
@@ -164,7 +202,7 @@ void SlotWriter::close() {
   chain_.write(&header_, sizeof header_, control(buffer_) + offsetof(Control, header));
   chain_.then();
   chain_.write(&number_, sizeof number_, control(buffer_) + offsetof(Control, done));
-  if (signal_ >= 0) raise(chain_, signal_);
+  if (message_.signal >= 0) raise(chain_, message_.signal);
 }
 
 void SlotWriter::raise(Chain& chain, int signal) {
@@ -197,7 +235,7 @@ bool SlotWriter::advance() {
 void SlotWriter::go_on() {
   if (step_ == Step::spreads) {
     if (spread_.status().ok()) {
-      chain_.begin(there_, patience_ns_);
+      chain_.begin(there_, message_.patience_ns);
       return close();
     }
     if (given_up_.ok() && there_.endpoint->failure().ok()) {
@@ -218,7 +256,7 @@ void SlotWriter::go_on() {
       return;
     }
   }
-  if (signal_ >= 0) there_.endpoint->wake_peer();
+  if (message_.signal >= 0) there_.endpoint->wake_peer();
   step_ = Step::idle;
 }
 

@@ -1,6 +1,9 @@
 // slot_writer: our end of an edge to an out-neighbor. It writes messages into our slot there: puts,
 // and running sums of what was accumulated. README.md has the protocol.
 //
+// Compressed data are encoded here, if that makes them smaller. A base that goes on from a compressed sum
+// begins with what that one has lost.
+//
 // One message at a time: begin with put() or accumulate(), then advance() until it is over.
 //
 // Threads: the holder of the lane's token. Lifetime: until the chain's work has ended.
@@ -9,6 +12,7 @@
 #include <array>
 #include <bitset>
 
+#include "engine/compress/compress.h"
 #include "engine/one_sided/one_sided.h"
 #include "engine/window/layout.h"
 #include "engine/window/tensor.h"
@@ -22,11 +26,17 @@ class SlotWriter {
   SlotWriter(const Place& there, const Shape& theirs, std::size_t index, const TensorShape& tensor,
              const std::uint64_t* ack);
 
+  // What a message says beside its data.
+  struct Message {
+    double scale = 1.0;
+    double p = 0.0;
+    int signal = -1;
+    Compression compression = Compression::none;
+    std::int64_t patience_ns = 0;
+  };
   // x and the message's parts stay as they are until the message is over.
-  [[nodiscard]] Status put(const void* x, double scale, double p, int signal,
-                           std::int64_t patience_ns);
-  [[nodiscard]] Status accumulate(const void* x, double scale, double p, int signal,
-                                  std::int64_t patience_ns);
+  [[nodiscard]] Status put(const void* x, const Message& message);
+  [[nodiscard]] Status accumulate(const void* x, const Message& message);
   // Raises a signal after what the caller adds to the chain before; for raw writes.
   void raise(Chain& chain, int signal);
 
@@ -51,8 +61,12 @@ class SlotWriter {
   [[nodiscard]] bool is_being_read(std::uint32_t buffer) const;
   void write_mapped();
   void add_to_sum(bool replaces);
+  void begin_base();
+  [[nodiscard]] Status make_room(const Message& message);
+  [[nodiscard]] std::span<float> sum() const;  // of f32
   void write();
   void send(const void* data);
+  [[nodiscard]] Encoded last_encoded() const;
   void open();
   void write_all();
   void close();
@@ -77,12 +91,12 @@ class SlotWriter {
 
   Step step_ = Step::idle;
   const void* x_ = nullptr;
-  double scale_ = 1.0;
-  double p_ = 0;
-  int signal_ = -1;
-  std::int64_t patience_ns_ = 0;
+  Message message_;
   std::array<std::uint64_t, kWindowSignals> raised_{};
   const void* data_ = nullptr;  // of the message under way
+  std::size_t bytes_ = 0;
+  Encoder encoder_;
+  Tensor encoded_;  // the data of the last message, if they are compressed
   Chain chain_;
   Spread spread_;
   std::uint64_t seen_ = 0;   // what a read behind `begin` brings

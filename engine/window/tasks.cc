@@ -154,25 +154,28 @@ void Task::abandon(const Status& why) {
   window_.end_turn(*this);
 }
 
-void PutTask::prepare(bool accumulates, const Output& x, double self_weight, int signal,
+void PutTask::prepare(bool accumulates, const Output& x, const WindowPut& how,
                       std::unique_ptr<Locks> locks) {
   begin_anew(accumulates ? CallName::accumulate : CallName::put, std::move(locks));
   accumulates_ = accumulates;
   x_ = x;
-  self_weight_ = self_weight;
-  signal_ = signal;
+  self_weight_ = how.self_weight;
+  signal_ = how.signal;
+  compression_ = how.compression;
   first_ = {};
 }
 
 Status PutTask::begin() {
-  const double p = window_.p_to_send();
-  const std::int64_t patience = patience_ns();
+  SlotWriter::Message message{.p = window_.p_to_send(),
+                              .signal = signal_,
+                              .compression = compression_,
+                              .patience_ns = patience_ns()};
   for (const Target& target : targets_) {
+    message.scale = target.weight;
     Status status = window_.check_alive(target.writer->there());
     if (status.ok()) {
-      status = accumulates_
-                   ? target.writer->accumulate(x_.data, target.weight, p, signal_, patience)
-                   : target.writer->put(x_.data, target.weight, p, signal_, patience);
+      status = accumulates_ ? target.writer->accumulate(x_.data, message)
+                            : target.writer->put(x_.data, message);
     }
     if (first_.ok()) first_ = status;
   }

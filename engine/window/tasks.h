@@ -97,7 +97,7 @@ class PutTask final : public Task {
   };
   explicit PutTask(WindowObject& window) : Task(CallName::put, window, nullptr) {}
   // Before the task runs, each time.
-  void prepare(bool accumulates, const Output& x, double self_weight, int signal,
+  void prepare(bool accumulates, const Output& x, const WindowPut& how,
                std::unique_ptr<Locks> locks);
   [[nodiscard]] std::vector<Target>& targets() { return targets_; }
 
@@ -113,6 +113,7 @@ class PutTask final : public Task {
   Output x_;
   double self_weight_ = 1.0;
   int signal_ = -1;
+  Compression compression_ = Compression::none;
   std::vector<Target> targets_;
   Status first_;  // the first error at a target
 };

@@ -196,6 +196,10 @@ Status WindowObject::check_put(bool accumulates, const Output& x, const WindowPu
   WEFT_RETURN_IF_ERROR(check_tensor(what, x));
   WEFT_RETURN_IF_ERROR(check_weight(what, how.self_weight));
   if (how.signal != -1) WEFT_RETURN_IF_ERROR(check_signal(what, how.signal));
+  if (how.compression != Compression::none && shape_.type != DataType::f32) {
+    return invalid(what, fmt::format("has elements of {}; compression ({}) takes f32",
+                                     weft::name(shape_.type), weft::name(how.compression)));
+  }
   if (accumulates && !is_floating(shape_.type))
     return invalid(
         what, fmt::format("has elements of {}, not of a floating type", weft::name(shape_.type)));
@@ -257,7 +261,7 @@ Status WindowObject::put(bool accumulates, const Output& x, const WindowPut& how
     for (const PutTask::Target& each : targets) ranks.push_back(each.writer->there().rank);
     WEFT_ASSIGN(locks, locks_of(what, std::move(ranks), Gone::pass));
   }
-  task->prepare(accumulates, here, how.self_weight, how.signal, std::move(locks));
+  task->prepare(accumulates, here, how, std::move(locks));
   task->set_staging(std::move(staging));
   if (handle != nullptr) return start_turn(lane, std::move(task), *handle);
   Status status = run(*lane, *task);
@@ -275,14 +279,17 @@ Status WindowObject::put_now(bool accumulates, const Output& x, const WindowPut&
         for_each(what, "out-neighbor", out_ranks_, how.destinations, [](std::size_t, double) {}));
   }
   const std::uint32_t number = setup_.timeline->begins(names_, call);
-  const double p = p_to_send();
+  SlotWriter::Message message{.p = p_to_send(),
+                              .signal = how.signal,
+                              .compression = how.compression,
+                              .patience_ns = patience_ns()};
   Status first;
   const auto put = [&](std::size_t index, double weight) {
     SlotWriter& writer = *writers_[index];
     Status status = check_alive(writer.there());
     if (status.ok()) {
-      status = accumulates ? writer.accumulate(x.data, weight, p, how.signal, patience_ns())
-                           : writer.put(x.data, weight, p, how.signal, patience_ns());
+      message.scale = weight;
+      status = accumulates ? writer.accumulate(x.data, message) : writer.put(x.data, message);
     }
     if (!status.ok() && first.ok()) first = status;
   };

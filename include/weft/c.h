@@ -13,8 +13,8 @@
 // WEFT_CLOSED. The text names the function and the argument.
 //
 // Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store,
-// weft_window, weft_named, weft_prepared, and those of weft/c/algorithms.h). The caller frees each
-// with its `…_free` function, which accepts NULL. A value is never used twice, so a handle that was
+// weft_window, weft_named, weft_prepared, weft_feedback, and those of weft/c/algorithms.h). The
+// caller frees each with its `…_free` function, which accepts NULL. A value is never used twice, so a handle that was
 // freed never becomes that of another object. Objects may be freed in any order: a context keeps
 // its store and its graph.
 //

@@ -4,8 +4,8 @@
 //   weft::Request sum{.collective = weft::Collective::allreduce,
 //                     .input = weft::in(x, n), .output = weft::out(y, n), .op = weft::ReduceOp::sum};
 //
-// Values only. The memory, the counts, the weights and the ranks that a Request names belong to the
-// caller. They must stay valid until the call that takes the Request returns, and input and output
+// Values only. The memory, the counts, the weights, the feedback and the ranks that a Request names belong to
+// the caller. They must stay valid until the call that takes the Request returns, and input and output
 // until the operation is done.
 #pragma once
 
@@ -203,6 +203,8 @@ enum class Compression : std::uint8_t {
 // Accepts what name() returns.
 [[nodiscard]] Result<Compression> compression(std::string_view name);
 
+class ErrorFeedback;  // weft/feedback.h
+
 // A CUDA stream: a CUstream or cudaStream_t. nullptr is the default stream.
 struct Stream {
   void* handle = nullptr;
@@ -218,6 +220,8 @@ struct Request {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   // neighbor_allreduce and allreduce (sum, average) of f32 in memory of the host; the same on all ranks.
   Compression compression = Compression::none;
+  // Adds what compression has taken from the last tensor; nullptr: that is lost. Each rank's own choice.
+  const ErrorFeedback* feedback = nullptr;
   Rank root = kNoRank;                    // broadcast, reduce, gather, scatter
   Rank peer = kNoRank;                    // send, recv, pair_average
   bool receives = false;                  // recv, where the collective is `send`

@@ -5,6 +5,7 @@
 #include <weft/algorithms.h>
 #include <weft/config.h>
 #include <weft/context.h>
+#include <weft/feedback.h>
 #include <weft/graph.h>
 #include <weft/handle.h>
 #include <weft/log.h>

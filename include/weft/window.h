@@ -81,6 +81,9 @@ struct WindowPut {
   // A signal that is raised by 1 at each destination once the data is visible there; -1: none.
   int signal = -1;
   std::optional<Stream> stream{};  // for GPU memory
+  // Tensors of f32 travel in fewer bytes, if that makes them smaller; slots have what is decoded. What the
+  // sums of accumulates have lost is added to later ones. p stays exact.
+  Compression compression = Compression::none;
 };
 
 struct WindowGet {

@@ -36,6 +36,7 @@ void Outbox::add(const Entry& entry) {
   if (entry.kind == EntryKind::want) {
     writer_.number(static_cast<std::uint64_t>(entry.collective));
     writer_.number(static_cast<std::uint64_t>(entry.type)).number(entry.count).shape(entry.shape);
+    writer_.number(static_cast<std::uint64_t>(entry.compression));
     writer_.number(entry.may_skip ? 1 : 0);
   } else if (entry.kind == EntryKind::refuse) {
     writer_.number(static_cast<std::uint64_t>(entry.code));
@@ -92,6 +93,8 @@ Entry Inbox::next(negotiate::Reader& reader, int ranks) {
     entry.type = static_cast<DataType>(reader.number(kDataTypes - 1));
     entry.count = reader.number(std::uint64_t{1} << 60);
     entry.shape = reader.shape();
+    entry.compression =
+        static_cast<Compression>(reader.number(static_cast<std::uint64_t>(Compression::sketch)));
     entry.may_skip = reader.number(1) != 0;
   } else if (entry.kind == EntryKind::refuse) {
     entry.code = reader.code();

@@ -17,7 +17,7 @@
 namespace weft::match {
 
 enum class EntryKind : std::uint8_t {
-  want = 1,    // I expect this of you, or to hear that there is nothing: collective, type, size
+  want = 1,    // I expect this of you, or to hear that there is nothing: collective, type, size …
   skip = 2,    // you get nothing of this from me
   ask = 3,     // I have this for you, and you do not want it. Is that right?
   refuse = 4,  // this cannot be: status
@@ -30,6 +30,7 @@ struct Entry {
   std::uint64_t round = 0;
   Collective collective = Collective::neighbor_allreduce;
   DataType type = DataType::f32;
+  Compression compression = Compression::none;
   std::uint64_t count = 0;
   std::vector<std::size_t> shape;
   bool may_skip = false;

@@ -26,6 +26,11 @@ std::size_t source_of(const MatchRequest& request, Rank rank) {
 std::size_t destination_of(const MatchRequest& request, Rank rank) {
   return place_of(request.destinations, rank, &NeighborWeight::rank);
 }
+// In which a tensor of so many elements travels.
+std::size_t bytes_of(const MatchRequest& request, std::size_t count) {
+  return request.compression == Compression::none ? count * size_of(request.type)
+                                                  : request.encoded_bytes;
+}
 
 }  // namespace
 
@@ -106,6 +111,7 @@ void EdgeMatcher::want(Pending& pending, std::size_t source) {
   entry.type = pending.request.type;
   entry.count = from.count;
   entry.shape = pending.request.shape;
+  entry.compression = pending.request.compression;
   entry.may_skip = pending.request.may_skip;
   line_to(from.rank).out.add(entry);
 }
@@ -114,7 +120,7 @@ void EdgeMatcher::want(Pending& pending, std::size_t source) {
 void EdgeMatcher::serve(const Pending& pending, std::size_t destination, std::uint64_t round) {
   const MatchRequest& request = pending.request;
   const NeighborWeight& to = request.destinations[destination];
-  const std::size_t bytes = request.count * size_of(request.type);
+  const std::size_t bytes = bytes_of(request, request.count);
   line_to(to.rank).ready.push_back(
       {request.id, request.name, round, to.weight, bytes, request.priority});
 }
@@ -168,6 +174,10 @@ Status EdgeMatcher::compare(const Pending& pending, Rank from, const Entry& entr
     return differ(fmt::format("rank {} sends {} elements of {}, rank {} expects {} of {}",
                               options_.rank, request.count, name(request.type), from, entry.count,
                               name(entry.type)));
+  }
+  if (request.compression != entry.compression) {
+    return differ(fmt::format("rank {} compresses as {}, rank {} as {}", options_.rank,
+                              name(request.compression), from, name(entry.compression)));
   }
   if (!are_different(request.shape, entry.shape)) return {};
   return differ(fmt::format("rank {} sends a tensor of shape {}, rank {} expects {}", options_.rank,
@@ -266,7 +276,7 @@ bool EdgeMatcher::take_item(Rank from, const Entry& entry) {
   const std::size_t at = is_now ? source_of(pending->request, from) : 0;
   if (is_now && at < pending->request.sources.size() && !pending->has_come[at]) {
     item.id = pending->request.id;
-    item.bytes = pending->request.sources[at].count * size_of(pending->request.type);
+    item.bytes = bytes_of(pending->request, pending->request.sources[at].count);
     receives_.back().items.push_back(item);
     pending->has_come[at] = true;
     if (--pending->open == 0) close(*pending);
@@ -303,7 +313,7 @@ void EdgeMatcher::fail(const std::string& name, const Status& status) {
     const MatchRequest::Source& source = pending.request.sources[s];
     refuse(source.rank, name, pending.round, status);
     if (pending.has_come[s]) continue;
-    orphans_[{source.rank, name, pending.round}] = source.count * size_of(pending.request.type);
+    orphans_[{source.rank, name, pending.round}] = bytes_of(pending.request, source.count);
   }
   for (std::size_t d = 0; d < pending.has_gone.size(); ++d) {
     const Rank to = pending.request.destinations[d].rank;

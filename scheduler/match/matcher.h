@@ -27,6 +27,9 @@ struct MatchRequest {
   DataType type = DataType::f32;
   std::size_t count = 0;           // elements that each destination gets
   std::vector<std::size_t> shape;  // extents, as in a NamedTensor
+  // How each tensor travels, and, unless that is `none`, in how many bytes.
+  Compression compression = Compression::none;
+  std::size_t encoded_bytes = 0;
   struct Source {
     Rank rank = kNoRank;
     std::size_t count = 0;  // elements expected of it

@@ -89,6 +89,29 @@ static void test_compression(const struct ranks* all) {
   }
 }
 
+static void test_feedback(const struct ranks* all) {
+  float x[kCount], y[kCount], residual[kCount];
+  for (int i = 0; i < kCount; ++i) x[i] = 1.0f / (float)(i + 3);
+  weft_feedback* feedback = NULL;
+  OK(weft_feedback_create(&feedback));
+  size_t count = 1;
+  OK(weft_feedback_residual(feedback, residual, kCount, &count));
+  CHECK(count == 0);
+  weft_request request = allreduce_of(x, y, WEFT_SUM);
+  request.feedback = feedback;
+  INVALID(weft_run(all->context, &request), "error feedback is for compressed tensors");
+  request.compression = WEFT_COMPRESSION_BF16;
+  OK(weft_run(all->context, &request));
+  OK(weft_feedback_residual(feedback, residual, kCount, &count));
+  CHECK(count == kCount && residual[0] != 0);
+  request.x_count = request.y_count = 1;
+  INVALID(weft_run(all->context, &request), "clear() begins anew");
+  OK(weft_feedback_clear(feedback));
+  OK(weft_run(all->context, &request));
+  OK(weft_feedback_free(feedback));
+  INVALID(weft_run(all->context, &request), "feedback is no weft_feedback");
+}
+
 void test_reductions(const struct ranks* all) {
   weft_context* context = all->context;
   float x[kCount], y[kCount];
@@ -99,6 +122,7 @@ void test_reductions(const struct ranks* all) {
   test_types(all);
   test_algorithms(all);
   test_compression(all);
+  test_feedback(all);
 
   const int32_t root = all->size - 1;
   const int is_root = all->rank == root;

@@ -301,6 +301,11 @@ static void test_bad_calls(const struct ranks* all) {
   INVALID(weft_window_put(window, x, kElements, WEFT_F64, &put), "how->has_self_weight is 0");
   put = (weft_put_options){.size = sizeof(put), .signal = 2};
   INVALID(weft_window_put(window, x, kElements, WEFT_F64, &put), "how->has_signal is 0");
+  put = (weft_put_options){.size = sizeof(put), .compression = WEFT_COMPRESSION_SKETCH};
+  INVALID(weft_window_put(window, x, kElements, WEFT_F64, &put), "compression (sketch) takes f32");
+  put.compression = 99;
+  INVALID(weft_window_put(window, x, kElements, WEFT_F64, &put), "how->compression is 99");
+  put = (weft_put_options){.size = sizeof(put), .signal = 2};
   put.has_signal = 1;
   put.signal = WEFT_WINDOW_SIGNALS;
   INVALID(weft_window_put(window, x, kElements, WEFT_F64, &put), "how->signal is 16");

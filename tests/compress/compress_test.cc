@@ -214,30 +214,49 @@ TEST(Sketch, OfAnotherKindIsRefused) {
 }
 
 // The sum of what arrives follows the sum of what was given, although each of them loses something.
-TEST(ErrorFeedback, LosesNothingForGood) {
+TEST(Residuals, LoseNothingForGood) {
   const std::size_t count = 5'000;
-  std::vector<float> given(count), with(count);
+  std::vector<float> given(count), with(count), residual(count);
   Encoder encoder;
-  ErrorFeedback feedback;
   std::vector<std::byte> bytes(encoded_bytes(Compression::sketch, count));
   for (int step = 0; step < 200; ++step) {
     const std::vector<float> gradient =
         drawn(count, std::normal_distribution(1e-4, 1e-3), static_cast<std::uint32_t>(step));
     for (std::size_t i = 0; i < count; ++i) given[i] += gradient[i];
-    feedback.encode(encoder, Compression::sketch, gradient, bytes);
+    encoder.encode(Compression::sketch, gradient, bytes, residual);
     Encoded::open(bytes, Compression::sketch, count)->add(1, with);
   }
-  for (std::size_t i = 0; i < count; ++i)
-    ASSERT_NEAR(with[i] + feedback.residual()[i], given[i], 1e-5) << i;
+  for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(with[i] + residual[i], given[i], 1e-5) << i;
 }
 
-TEST(ErrorFeedback, ForgetsWhatIsNotFinite) {
+TEST(Residuals, ForgetWhatIsNotFinite) {
   Encoder encoder;
-  ErrorFeedback feedback;
+  std::vector<float> residual(3);
   std::vector<std::byte> bytes(encoded_bytes(Compression::bf16, 3));
-  feedback.encode(encoder, Compression::bf16, std::vector<float>{kNan, kInfinity, 1}, bytes);
-  EXPECT_EQ(std::vector(feedback.residual().begin(), feedback.residual().end()),
-            (std::vector<float>{0, 0, 0}));
+  encoder.encode(Compression::bf16, std::vector<float>{kNan, kInfinity, 1}, bytes, residual);
+  EXPECT_EQ(residual, (std::vector<float>{0, 0, 0}));
+}
+
+TEST(Residuals, HaveOneUseAtATimeAndOneCount) {
+  ErrorFeedback feedback;
+  const ErrorFeedback same = feedback;
+  EXPECT_TRUE(ResidualUse::begin(nullptr, "x", 4)->values().empty());
+  {
+    const Result<ResidualUse> use = ResidualUse::begin(&feedback, "x", 4);
+    ASSERT_TRUE(use.ok());
+    EXPECT_EQ(use->values().size(), 4U);
+    use->values()[2] = 5;
+    EXPECT_EQ(ResidualUse::begin(&same, "x", 4).status().code(), Code::invalid_argument);
+    EXPECT_EQ(feedback.residual().status().code(), Code::invalid_argument);
+    EXPECT_EQ(feedback.clear().code(), Code::invalid_argument);
+  }
+  EXPECT_EQ(same.residual().value(), (std::vector<float>{0, 0, 5, 0}));
+  const Status other = ResidualUse::begin(&feedback, "x", 3).status();
+  EXPECT_EQ(other.text(),
+            "x: this error feedback belongs to a tensor of 4 elements, and this one has 3; clear() "
+            "begins anew");
+  ASSERT_TRUE(feedback.clear().ok());
+  EXPECT_EQ(ResidualUse::begin(&feedback, "x", 3)->values().size(), 3U);
 }
 
 }  // namespace

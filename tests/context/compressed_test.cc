@@ -1,4 +1,5 @@
 // Operations whose tensors travel in fewer bytes: what arrives, that all ranks have the same, what is refused.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -177,6 +178,91 @@ TEST(Compressed, RepeatedAndPreparedCallsTakeNoNewMemory) {
   });
 }
 
+// Many steps of the same tensors: without feedback each step loses the same.
+TEST(Compressed, WithFeedbackTheSumOfManyStepsFollowsTheTruth) {
+  constexpr std::size_t kCount = 4'000;
+  constexpr int kSteps = 40;
+  for (const int ranks : {2, 3}) {
+    run_job(ranks, [ranks](Context& context) {
+      ASSERT_TRUE(context.set_graph(*fully_connected_graph(ranks)).ok());
+      Result<Named> named = context.named();
+      ASSERT_TRUE(named.ok());
+      for (const Compression compression : kAll) {
+        for (const Collective collective :
+             {Collective::allreduce, Collective::neighbor_allreduce}) {
+          for (const ReduceOp op : {ReduceOp::sum, ReduceOp::average}) {
+            if (collective == Collective::neighbor_allreduce && op == ReduceOp::sum) continue;
+            const double scale = op == ReduceOp::sum ? 1.0 : 1.0 / ranks;
+            const auto error_of = [&](auto&& run_once) {
+              Tensors tensors(context.rank(), kCount);
+              Request request = tensors.request(collective, compression);
+              request.op = op;
+              std::vector<double> sum(kCount);
+              for (int step = 0; step < kSteps; ++step) {
+                const Status status = run_once(request);
+                EXPECT_TRUE(status.ok()) << status.to_string();
+                for (std::size_t i = 0; i < kCount; ++i) sum[i] += tensors.y[i];
+              }
+              double squares = 0;
+              for (std::size_t i = 0; i < kCount; ++i)
+                squares += std::pow(sum[i] - kSteps * scale * sum_of_ranks(ranks, i), 2);
+              return std::sqrt(squares / kCount);
+            };
+            const double plain =
+                error_of([&](const Request& request) { return context.run(request); });
+            ErrorFeedback feedback, by_name;
+            const auto with = [&](Request request, const ErrorFeedback& its) {
+              request.feedback = &its;
+              return request;
+            };
+            EXPECT_LT(error_of([&](const Request& request) {
+                        return context.run(with(request, feedback));
+                      }),
+                      plain / 5)
+                << name(compression) << ", " << name(collective) << ", " << name(op);
+            EXPECT_LT(error_of([&](const Request& request) {
+                        return named->run("x", with(request, by_name));
+                      }),
+                      plain / 5)
+                << name(compression) << ", " << name(collective) << ", " << name(op);
+          }
+        }
+      }
+      ASSERT_TRUE(named->end().ok());
+    });
+  }
+}
+
+// Tensors that travel as one have the residuals that they would have alone, as far as the sketch is the same.
+TEST(Compressed, FeedbackOfFusedTensorsIsTheirOwn) {
+  run_job(2, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    std::vector<std::unique_ptr<Tensors>> all;
+    std::vector<ErrorFeedback> feedbacks(3);
+    std::vector<Request> group;
+    for (std::size_t t = 0; t < 3; ++t) {
+      all.push_back(std::make_unique<Tensors>(context.rank(), 100 + 30 * t));
+      group.push_back(all.back()->request(Collective::allreduce, Compression::bf16));
+      if (t != 1) group.back().feedback = &feedbacks[t];
+    }
+    for (int step = 0; step < 3; ++step) {
+      Result<Handle> handle = named->start_group("group", group);
+      ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+      EXPECT_EQ(named->start_group("other", group).status().code(), Code::invalid_argument);
+      ASSERT_TRUE(handle->wait().ok());
+    }
+    EXPECT_TRUE(feedbacks[1].residual()->empty());
+    for (const std::size_t t : {0U, 2U}) {
+      const std::vector<float> residual = feedbacks[t].residual().value();
+      ASSERT_EQ(residual.size(), 100 + 30 * t);
+      EXPECT_TRUE(std::ranges::any_of(residual, [](float each) { return each != 0; }));
+      EXPECT_TRUE(std::ranges::all_of(residual, [](float each) { return std::abs(each) < 0.03; }));
+    }
+    ASSERT_TRUE(named->end().ok());
+  });
+}
+
 TEST(Compressed, WhatCannotBeCompressedIsNamed) {
   run_job(2, [](Context& context) {
     Tensors tensors(context.rank(), 8);
@@ -204,6 +290,12 @@ TEST(Compressed, WhatCannotBeCompressedIsNamed) {
     EXPECT_EQ(said(with([](Request& it) { it.algorithm = AllreduceAlgorithm::ring; })),
               "allreduce: compressed tensors have an algorithm of their own, not ring");
     EXPECT_NE(said(with([](Request& it) { it.input.count = 7; })).find("7"), std::string::npos);
+    const ErrorFeedback feedback;
+    EXPECT_EQ(said(with([&](Request& it) {
+                it.compression = Compression::none;
+                it.feedback = &feedback;
+              })),
+              "allreduce: error feedback is for compressed tensors");
     const NeighborWeight half[] = {{1 - context.rank(), 0.5}};
     const NeighborWeights push{.self = 0.5, .sources = std::nullopt, .destinations = half};
     EXPECT_NE(said(with([&](Request& it) {

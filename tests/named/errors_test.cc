@@ -46,6 +46,23 @@ TEST_P(NamedErrors, NeighborsWithDifferentTensorsFailAtBothEnds) {
   });
 }
 
+TEST_P(NamedErrors, NeighborsThatCompressDifferentlyFailAtBothEndsAndOthersGoOn) {
+  run(2, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    std::vector<float> x(100, 2.0F), y(100);
+    Request request{.collective = Collective::neighbor_allreduce,
+                    .input = in(x.data(), 100),
+                    .output = out(y.data(), 100)};
+    request.compression = context.rank() == 0 ? Compression::sketch : Compression::none;
+    expect_names(named->run("w", request), Code::mismatch, {"w: ", "sketch", "none"});
+    request.compression = Compression::sketch;
+    expect_ok(named->run("w", request));
+    EXPECT_TRUE(holds(y.data(), 100, 2.0F));
+    expect_ok(named->end());
+  });
+}
+
 TEST_P(NamedErrors, ShapesAreComparedWhereTheyAreGiven) {
   run(2, [](Context& context) {
     Result<Named> named = context.named();

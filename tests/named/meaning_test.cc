@@ -101,6 +101,42 @@ TEST_P(NamedMeaning, NeighborAllreducesInAnyOrderHaveTheBitsOfTheOrderedOnes) {
   });
 }
 
+TEST_P(NamedMeaning, CompressedNeighborAllreducesHaveTheBitsOfTheOrderedOnes) {
+  run(4, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    const Rank left = (context.rank() + 3) % 4;
+    const NeighborWeight pulled[] = {{left, 0.25}};
+    const NeighborWeights pull{.self = 0.5, .sources = pulled, .destinations = std::nullopt};
+    int round = 0;
+    for (const Compression each : {Compression::f16, Compression::bf16, Compression::sketch}) {
+      Tensors tensors(kMany, context.rank(), ++round);
+      const auto request = [&](std::size_t t, std::vector<float>& y) {
+        return Request{.collective = Collective::neighbor_allreduce,
+                       .input = in(tensors.x[t].data(), y.size()),
+                       .output = out(y.data(), y.size()),
+                       .compression = each,
+                       .weights = t % 2 == 0 ? nullptr : &pull};
+      };
+      std::vector<Handle> handles;
+      for (const std::size_t t : order_of(kMany, context.rank(), round)) {
+        Result<Handle> handle = named->start(name_at(t), request(t, tensors.y[t]));
+        ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+        handles.push_back(*handle);
+      }
+      for (Handle& handle : handles) expect_ok(handle.wait());
+      for (std::size_t t = 0; t < kMany; ++t) {
+        std::vector<float> expected(tensors.x[t].size());
+        expect_ok(context.run(request(t, expected)));
+        EXPECT_EQ(tensors.y[t], expected) << name(each) << ", " << t;
+        expect_ok(named->run("in place", request(t, tensors.x[t])));
+        EXPECT_EQ(tensors.x[t], expected) << name(each) << ", " << t;
+      }
+    }
+    expect_ok(named->end());
+  });
+}
+
 // Memory that neighbors read in place, alone and as the result's place.
 TEST_P(NamedMeaning, NeighborAllreducesOfWeftMemoryAndInPlace) {
   run(4, [](Context& context) {

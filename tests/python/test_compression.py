@@ -50,8 +50,7 @@ def test_by_name() -> None:
         }
         results = [handles[name].wait() for name in ("a", "b")]
         results += named.grouped_allreduce("group", x, compression="bf16")
-        with pytest.raises(weft.InvalidArgument, match="only an allreduce"):
-            named["c"].neighbor_allreduce(x[0], compression="sketch")
+        results.append(named["c"].neighbor_allreduce(x[0], compression="sketch"))
         named.end()
         return results
 
@@ -59,6 +58,64 @@ def test_by_name() -> None:
         for i, result in enumerate(results):
             first = 10 * (i % 2)
             assert is_near(result, (values(first) + values(first + 1)) / 2)
+
+
+def test_windows() -> None:
+    def body(ctx: weft.Context) -> Any:
+        x = values(ctx.rank)
+        window = ctx.win_create(x.copy(), "w", zero_init=True)
+        window.put(compression="sketch")
+        window.accumulate(x, compression="f16")
+        ctx.barrier()
+        window.prepare_put(compression="bf16")
+        result = window.update_then_collect().copy()
+        with pytest.raises(ValueError, match="compression 'zip' does not exist"):
+            window.put(compression="zip")
+        ctx.win_free("w")
+        return result
+
+    a, b = values(0), values(1)
+    for result, wanted in zip(as_threads(2, body), (a + 2 * b, b + 2 * a)):
+        assert is_near(result / 3, wanted / 3)
+
+
+def test_feedback() -> None:
+    def body(ctx: weft.Context) -> Any:
+        named, x, steps = ctx.named(), values(ctx.rank), 30
+        sums = [np.zeros(COUNT) for _ in range(6)]
+        feedbacks = [weft.ErrorFeedback() for _ in range(4)]
+        out = np.empty_like(x)
+        prepared = ctx.prepare("allreduce", x, out, compression="sketch", feedback=feedbacks[0])
+        for _ in range(steps):
+            sums[0] += ctx.allreduce(x, compression="sketch")
+            sums[1] += prepared.run()
+            sums[2] += named["a"].allreduce(x, compression="sketch", feedback=feedbacks[1])
+            one = named.grouped_allreduce("b", [x], compression="sketch", feedback=feedbacks[2:3])
+            sums[3] += one[0]
+            sums[4] += named["c"].neighbor_allreduce(
+                x, self_weight=0.5, src_weights={1 - ctx.rank: 0.5}, compression="sketch"
+            )
+            sums[5] += ctx.neighbor_allreduce(
+                x,
+                self_weight=0.5,
+                src_weights={1 - ctx.rank: 0.5},
+                compression="sketch",
+                feedback=feedbacks[3],
+            )
+        assert len(feedbacks[0].residual()) == COUNT
+        with pytest.raises(weft.InvalidArgument, match="belongs to a tensor of 5000 elements"):
+            ctx.allreduce(x[:10].copy(), compression="sketch", feedback=feedbacks[0])
+        feedbacks[0].clear()
+        assert feedbacks[0].residual() == []
+        with pytest.raises(weft.InvalidArgument, match="error feedback is for compressed tensors"):
+            ctx.allreduce(x, feedback=feedbacks[0])
+        named.end()
+        wanted = steps * (values(0) + values(1)) / 2
+        return [float(np.sqrt(np.mean((each - wanted) ** 2))) for each in sums]
+
+    for errors in as_threads(2, body):
+        assert max(errors[1], errors[2], errors[3]) < errors[0] / 5
+        assert errors[5] < errors[4] / 5
 
 
 def test_what_cannot_be_compressed() -> None:
@@ -86,6 +143,13 @@ assert torch.allclose(bf.allreduce(x, name="x", compression="f16"), wanted, atol
 assert torch.allclose(bf.neighbor_allreduce(x, compression="bf16"), wanted, atol=0.02)
 handle = bf.neighbor_allreduce_nonblocking(x, compression="sketch")
 assert torch.allclose(bf.synchronize(handle), wanted, atol=0.05)
+assert torch.allclose(bf.neighbor_allreduce(x, name="n", compression="sketch"), wanted, atol=0.05)
+bf.win_create(x, "w", zero_init=True)
+bf.win_put(x, "w", compression="sketch")
+bf.win_accumulate(x, "w", compression="f16")
+bf.barrier()
+assert torch.allclose(bf.win_update("w", 1 / size, {r: 0.5 / size for r in bf.in_neighbor_ranks()}), wanted, atol=0.05)
+bf.win_free("w")
 bf.shutdown()
 hvd.init()
 assert torch.allclose(hvd.allreduce(x, name="x", compression=hvd.Compression.sketch), wanted, atol=0.05)
@@ -107,7 +171,45 @@ for step in range(20):
 assert losses[-1] < 0.7 * losses[0], losses
 first = hvd.broadcast(model.weight.detach().clone(), root_rank=0, name="first")
 assert torch.equal(first, model.weight), "all ranks have the same model to the bit"
+optimizer = hvd.DistributedOptimizer(
+    torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters(prefix="f"), groups=1,
+    compression=hvd.Compression.sketch, error_feedback=True)
+for step in range(3):
+    optimizer.zero_grad()
+    (model(batch) - 1).square().mean().backward()
+    optimizer.step()
+assert all(sum(map(abs, each.residual())) > 0 for each in optimizer._feedbacks[0])
+try:
+    hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), error_feedback=True)
+except ValueError as error:
+    assert "error_feedback needs compression" in str(error)
+else:
+    raise AssertionError("error_feedback without a compression")
 hvd.shutdown()
+bf.init()
+for kind in (bf.DistributedGradientAllreduceOptimizer, bf.DistributedAdaptWithCombineOptimizer,
+             bf.DistributedAdaptThenCombineOptimizer):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(100, 50)
+    trained = kind(torch.optim.SGD(model.parameters(), lr=0.1), model, compression="sketch", error_feedback=True)
+    losses = []
+    for step in range(20):
+        trained.zero_grad()
+        loss = (model(batch) - 1).square().mean()
+        loss.backward()
+        trained.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0], (kind, losses)
+    assert all(any(each.residual()) for each in trained._feedback.values())
+torch.manual_seed(0)
+model = torch.nn.Linear(100, 50)
+pushed = bf.DistributedWinPutOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model, compression="f16")
+for step in range(3):
+    pushed.zero_grad()
+    (model(batch) - 1).square().mean().backward()
+    pushed.step()
+pushed.unregister_window()
+bf.shutdown()
 """
 
 

@@ -184,8 +184,10 @@ void run(std::uint64_t seed, const Size& size, Course course, bool puts, int& re
       x.assign(size.count, amount);
       since_put = is_put ? amount : since_put + amount;
       all += amount;
-      const Status begun = is_put ? slot.writer().put(x.data(), 1.0, amount, 0, kPatienceNs)
-                                  : slot.writer().accumulate(x.data(), 1.0, amount, 0, kPatienceNs);
+      const window::SlotWriter::Message message{
+          .p = amount, .signal = 0, .patience_ns = kPatienceNs};
+      const Status begun = is_put ? slot.writer().put(x.data(), message)
+                                  : slot.writer().accumulate(x.data(), message);
       ASSERT_TRUE(begun.ok()) << begun.to_string();
     }
     slot.step();

@@ -49,6 +49,8 @@ TEST(WindowErrors, NameShapesAndTypes) {
     expect_names(own.window.put(own.tensor(), {.self_weight = std::nan("")}),
                  Code::invalid_argument, {"nan"});
     expect_names(own.window.put(own.tensor(), {.signal = 16}), Code::invalid_argument, {"16"});
+    expect_names(own.window.put(own.tensor(), {.compression = Compression::sketch}),
+                 Code::invalid_argument, {"win_put", "compression (sketch) takes f32", "f64"});
     const WindowPage outside{0, 796};
     expect_names(own.window.write(own.window.out_neighbors()[0], in(own.x.data(), 100),
                                   std::span(&outside, 1), 8),

@@ -1,5 +1,7 @@
 // What put, accumulate, get and update do, against their definitions.
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <thread>
 
 #include "tests/context/outcomes.h"
@@ -100,6 +102,58 @@ TEST_P(WindowMeaning, AccumulateAddsToWhatWasPut) {
     expect_ok(own.window.update_then_collect());
     EXPECT_TRUE(holds(own.x.data(), kCount, 21.0));
     expect_ok(context.win_free("w"));
+  });
+}
+
+// What a slot has is what was decoded. Sums lose no more than their last message does, however many there are.
+TEST_P(WindowMeaning, CompressedPutsAndAccumulates) {
+  run(2, [](Context& context) {
+    std::vector<float> own(kCount), x(kCount), got(kCount), sent(kCount);
+    const Result<Window> made =
+        context.win_create(out(own.data(), kCount), "w", {.zero_init = true});
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    Window window = *made;
+    for (const Compression each : {Compression::f16, Compression::bf16, Compression::sketch}) {
+      const auto error = [&](const std::vector<float>& wanted) {
+        double squares = 0;
+        for (std::size_t i = 0; i < kCount; ++i) squares += std::pow(own[i] - wanted[i], 2);
+        return std::sqrt(squares / static_cast<double>(kCount));
+      };
+      const auto collect = [&] {
+        expect_ok(context.barrier());
+        expect_ok(window.update_then_collect());
+        expect_ok(context.barrier());
+      };
+      for (std::size_t i = 0; i < kCount; ++i) x[i] = std::sin(static_cast<float>(i * i));
+      std::ranges::fill(own, 0.0F);
+      const NeighborWeight twice[] = {{1 - context.rank(), 2.0}};
+      expect_ok(window.put(out(x.data(), kCount), {.destinations = twice, .compression = each}));
+      expect_ok(window.accumulate(out(x.data(), kCount), {.compression = each}));
+      collect();
+      for (std::size_t i = 0; i < kCount; ++i) sent[i] = 3 * x[i];
+      const double of_one = error(sent);
+      EXPECT_LT(of_one, 0.05) << name(each);
+      EXPECT_GT(of_one, 0.0) << name(each) << " loses nothing";
+
+      std::ranges::fill(own, 0.0F);
+      std::ranges::fill(sent, 0.0F);
+      for (int step = 0; step < 60; ++step) {
+        expect_ok(window.accumulate(out(x.data(), kCount), {.compression = each}));
+        for (std::size_t i = 0; i < kCount; ++i) sent[i] += x[i];
+        if (step % 2 == 1) collect();
+      }
+      EXPECT_LT(error(sent), 3 * of_one) << name(each);
+    }
+    std::vector<float> few(8, 3.0F);  // which are smaller as they are
+    ASSERT_TRUE(context.win_free("w").ok());
+    const Result<Window> small = context.win_create(out(few.data(), few.size()), "few");
+    ASSERT_TRUE(small.ok());
+    window = *small;
+    expect_ok(window.put(out(few.data(), few.size()), {.compression = Compression::sketch}));
+    expect_ok(context.barrier());
+    expect_ok(window.update());
+    EXPECT_TRUE(holds(few.data(), few.size(), 3.0F));
+    expect_ok(context.win_free("few"));
   });
 }
 

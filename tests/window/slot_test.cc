@@ -14,6 +14,7 @@ namespace {
 
 using window::Control;
 using window::kBuffers;
+using window::SlotWriter;
 
 constexpr std::int64_t kPatienceNs = 60'000'000'000;
 const window::TensorShape kTensor{4, DataType::f64};
@@ -40,8 +41,9 @@ class SlotEnds : public testing::Test {
   // Runs a message until it is over; a failed path works again at its next try.
   void run(bool accumulates, double amount, int good = -1) {
     const std::array<double, 4> x{amount, amount, amount, amount};
-    const Status begun = accumulates ? writer_.accumulate(x.data(), 1.0, amount, -1, kPatienceNs)
-                                     : writer_.put(x.data(), 1.0, amount, -1, kPatienceNs);
+    const SlotWriter::Message message{.p = amount, .patience_ns = kPatienceNs};
+    const Status begun =
+        accumulates ? writer_.accumulate(x.data(), message) : writer_.put(x.data(), message);
     ASSERT_TRUE(begun.ok()) << begun.to_string();
     for (int turn = 0; turn < 100 && !writer_.is_over(); ++turn) {
       writer_.advance();
@@ -77,7 +79,7 @@ class SlotEnds : public testing::Test {
   Memory part_ = Memory::allocate(kShape.total()).value();
   FakeEndpoint path_{1};
   std::uint64_t ack_ = 0;
-  window::SlotWriter writer_{
+  SlotWriter writer_{
       {1, &path_, {{PieceForm::region, 0, kShape.total(), 1}}}, kShape, 0, kTensor, &ack_};
   window::SlotReader reader_{0, part_.as<std::byte>(), kShape, 0, kTensor};
 };
@@ -115,12 +117,45 @@ TEST_F(SlotEnds, LeaveASuspectBufferAlone) {
   EXPECT_TRUE(used.contains(suspect));
 }
 
+// What a slot of another version would have.
+TEST(SlotOfFloats, ThatCannotBeDecodedNamesItsWriter) {
+  constexpr std::size_t kCount = 4000;
+  const window::TensorShape tensor{kCount, DataType::f32};
+  const window::Shape shape{tensor.bytes(), 1, 1};
+  Memory part = Memory::allocate(shape.total()).value();
+  const window::PeerMemory memory{{PieceForm::view, 0, shape.total(), 1}, part.as<std::byte>()};
+  FakeEndpoint path{1};
+  const std::uint64_t ack = 0;
+  SlotWriter writer({1, &path, memory}, shape, 0, tensor, &ack);
+  window::SlotReader reader(5, part.as<std::byte>(), shape, 0, tensor);
+  const std::vector<float> x(kCount, 2.5F);
+  ASSERT_TRUE(writer.put(x.data(), {.compression = Compression::sketch}).ok());
+  ASSERT_TRUE(reader.visit(Deadline::after_ms(1'000)).ok());
+  ASSERT_TRUE(writer.put(x.data(), {.compression = Compression::sketch}).ok());
+  std::size_t newest = 0;
+  for (std::size_t b = 1; b < kBuffers; ++b) {
+    const auto done = [&](std::size_t buffer) {
+      return reinterpret_cast<const Control*>(part.as<std::byte>() + shape.control(0, buffer))
+          ->done;
+    };
+    if (done(b) > done(newest)) newest = b;
+  }
+  part.as<std::byte>()[shape.data(0, newest) + 4] = std::byte{9};
+  const Status status = reader.visit(Deadline::after_ms(1'000));
+  EXPECT_EQ(status.code(), Code::mismatch);
+  EXPECT_EQ(status.rank(), 5);
+  EXPECT_NE(status.text().find("rank 5: an encoded tensor has version 9"), std::string::npos)
+      << status.to_string();
+  ASSERT_TRUE(writer.put(x.data(), {.compression = Compression::sketch}).ok());
+  EXPECT_TRUE(reader.visit(Deadline::after_ms(1'000)).ok()) << "the next one is good";
+}
+
 TEST_F(SlotEnds, SayThatTheyAreOutOfBuffers) {
   path_.lingers = true;
   const std::array<double, 4> x{};
   Status status;
   for (int put = 0; put < 8 && status.ok(); ++put) {
-    status = writer_.put(x.data(), 1.0, 0.0, -1, kPatienceNs);
+    status = writer_.put(x.data(), {.patience_ns = kPatienceNs});
     for (int turn = 0; turn < 100 && !writer_.is_over(); ++turn) {
       writer_.advance();
       answer(turn == 0 ? 1 : -1);  // each message is repeated

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::uint8_t kWireVersion = 9;
+inline constexpr std::uint8_t kWireVersion = 10;
 
 // What a notice means.
 enum class NoticeKind : std::uint8_t {

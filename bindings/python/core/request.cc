@@ -71,6 +71,11 @@ void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>
   }
 }
 
+Compression compression_of(int number) {
+  return checked<Compression>("compression number", number, 0,
+                              static_cast<int>(Compression::sketch));
+}
+
 PyRequest::PyRequest(int kind, const Input& x, const Output& y, int op, int algorithm) {
   request_.collective = checked<Collective>("operation number", kind, 1, kLastCollective);
   request_.input = x;
@@ -82,8 +87,11 @@ PyRequest::PyRequest(int kind, const Input& x, const Output& y, int op, int algo
 
 void PyRequest::set_options(const RequestOptions& options) {
   request_.stream = stream_of(options.stream);
-  request_.compression = checked<Compression>("compression number", options.compression, 0,
-                                              static_cast<int>(Compression::sketch));
+  request_.compression = compression_of(options.compression);
+  if (is_given(options.feedback)) {
+    feedback_ = nb::cast<ErrorFeedback>(options.feedback);
+    request_.feedback = &*feedback_;
+  }
   if (is_given(options.counts)) {
     read_numbers("counts", options.counts, counts_);
     request_.counts = counts_;
@@ -131,7 +139,7 @@ void make(PyRequest* made, int kind, std::uintptr_t x, std::size_t nx, std::uint
           nb::handle counts, nb::handle receive_counts, nb::handle group,
           std::optional<double> self_weight, std::optional<double> pair_weight, nb::handle sources,
           nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream,
-          nb::handle shape, int compression, nb::object kept) {
+          nb::handle shape, int compression, nb::handle feedback, nb::object kept) {
   const DataType type = type_of(dtype);
   new (made) PyRequest(kind, {reinterpret_cast<const void*>(x), nx, type},
                        {reinterpret_cast<void*>(y), ny, type}, op, algorithm);
@@ -139,7 +147,7 @@ void make(PyRequest* made, int kind, std::uintptr_t x, std::size_t nx, std::uint
   made->set_kept(std::move(kept));
   try {
     made->set_options({counts, receive_counts, group, sources, destinations, self_weight,
-                       pair_weight, push_sum, stream, shape, compression});
+                       pair_weight, push_sum, stream, shape, compression, feedback});
   } catch (...) {
     made->~PyRequest();
     throw;
@@ -160,7 +168,8 @@ void bind_request(nb::module_& module) {
            nb::arg("self_weight") = nb::none(), nb::arg("pair_weight") = nb::none(),
            nb::arg("sources") = nb::none(), nb::arg("destinations") = nb::none(),
            nb::arg("push_sum") = false, nb::arg("stream") = nb::none(),
-           nb::arg("shape") = nb::none(), nb::arg("compression") = 0, nb::arg("keep") = nb::none(),
+           nb::arg("shape") = nb::none(), nb::arg("compression") = 0,
+           nb::arg("feedback") = nb::none(), nb::arg("keep") = nb::none(),
            nb::sig("def __init__(self, kind: int, x: int, nx: int, y: int, ny: int, dtype: int, *, "
                    "op: int = 1, algorithm: int = 0, root: int = -1, peer: int = -1, "
                    "receives: bool = False, "
@@ -173,7 +182,7 @@ void bind_request(nb::module_& module) {
                    "collections.abc.Sequence[int] | None = None, "
                    "push_sum: bool = False, stream: int | None = None, "
                    "shape: collections.abc.Sequence[int] | None = None, "
-                   "compression: int = 0, "
+                   "compression: int = 0, feedback: ErrorFeedback | None = None, "
                    "keep: object = None) -> None"));
 }
 

@@ -23,6 +23,8 @@ void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>
   return value.is_valid() && !value.is_none();
 }
 
+[[nodiscard]] Compression compression_of(int number);
+
 // A stream by its handle; None: no stream.
 inline std::optional<Stream> stream_of(std::optional<std::uintptr_t> handle) {
   return handle ? std::optional(Stream{reinterpret_cast<void*>(*handle)}) : std::nullopt;
@@ -37,6 +39,7 @@ struct RequestOptions {
   std::optional<std::uintptr_t> stream{};  // of a GPU
   nb::handle shape{};                      // of the tensor
   int compression = 0;
+  nb::handle feedback{};  // an ErrorFeedback
 };
 
 // A request on memory given by address, and the objects that own the memory. The core reads it
@@ -69,6 +72,7 @@ class PyRequest {
   std::vector<Rank> group_;
   std::vector<NeighborWeight> sources_, destinations_;
   NeighborWeights weights_;
+  std::optional<ErrorFeedback> feedback_;
   SharedKept kept_;
 };
 

@@ -1,12 +1,14 @@
 // types: the enums of operations, reductions, element types and algorithms. Their numbers are those
 // of the C++ API and of the wire.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 #include <weft/weft.h>
 
 #include <cstdint>
 #include <string>
 
 #include "bindings/python/core/bindings.h"
+#include "bindings/python/core/errors.h"
 
 namespace weft::python {
 namespace nb = nanobind;
@@ -45,6 +47,19 @@ void bind_types(nb::module_& module) {
                                 "How an allreduce is done.");
   bind_enum<Compression>(module, "Compression", 0, static_cast<int>(Compression::sketch),
                          "How tensors travel.");
+  nb::class_<ErrorFeedback>(
+      module, "ErrorFeedback",
+      "What compression has taken from one tensor, which is added to the next "
+      "one. One for each tensor, kept from step to step.")
+      .def(nb::init<>())
+      .def(
+          "residual", [](const ErrorFeedback& self) { return check(self.residual()); },
+          "What the receivers have not got yet; empty before the first use. InvalidArgument while "
+          "an "
+          "operation uses it.")
+      .def(
+          "clear", [](ErrorFeedback& self) { check(self.clear()); },
+          "Begins anew, for another tensor or after an error.");
   module.def(
       "size_of", [](DataType type) { return size_of(type); }, nb::arg("type"),
       "Bytes of one element.");

@@ -47,11 +47,13 @@ std::unique_ptr<Operation> start(const PyWindow& self, nb::object kept, Start be
 // A put or an accumulate of memory given by address.
 struct Put {
   Put(bool adds, std::uintptr_t x, std::size_t count, int dtype, double self_weight,
-      nb::handle destinations, bool require_mutex, int signal, std::optional<std::uintptr_t> stream)
+      nb::handle destinations, bool require_mutex, int signal, std::optional<std::uintptr_t> stream,
+      int compression)
       : accumulates(adds),
         memory{reinterpret_cast<void*>(x), count, type_of(dtype)},
         weights("dst_weights", destinations),
-        how{self_weight, weights.view(), require_mutex, signal, stream_of(stream)} {}
+        how{self_weight, weights.view(),    require_mutex,
+            signal,      stream_of(stream), compression_of(compression)} {}
   Put(const Put&) = delete;
   Put& operator=(const Put&) = delete;
 
@@ -64,9 +66,10 @@ struct Put {
 std::unique_ptr<Operation> start_put(const PyWindow& self, bool accumulates, std::uintptr_t x,
                                      std::size_t count, int dtype, double self_weight,
                                      nb::handle destinations, bool require_mutex, int signal,
-                                     std::optional<std::uintptr_t> stream, nb::object kept) {
+                                     std::optional<std::uintptr_t> stream, int compression,
+                                     nb::object kept) {
   const Put put(accumulates, x, count, dtype, self_weight, destinations, require_mutex, signal,
-                stream);
+                stream, compression);
   return start(self, std::move(kept), [&](Window& window) {
     return put.accumulates ? window.accumulate_start(put.memory, put.how)
                            : window.put_start(put.memory, put.how);
@@ -84,9 +87,10 @@ std::unique_ptr<PyPrepared> prepare(const PyWindow& self, nb::object kept, Make 
 std::unique_ptr<PyPrepared> prepare_put(const PyWindow& self, bool accumulates, std::uintptr_t x,
                                         std::size_t count, int dtype, double self_weight,
                                         nb::handle destinations, bool require_mutex, int signal,
-                                        std::optional<std::uintptr_t> stream, nb::object kept) {
+                                        std::optional<std::uintptr_t> stream, int compression,
+                                        nb::object kept) {
   const Put put(accumulates, x, count, dtype, self_weight, destinations, require_mutex, signal,
-                stream);
+                stream, compression);
   return prepare(self, std::move(kept), [&](Window& window) {
     return put.accumulates ? window.prepare_accumulate(put.memory, put.how)
                            : window.prepare_put(put.memory, put.how);
@@ -181,12 +185,13 @@ void read(const PyWindow& self, Rank from, std::uintptr_t y, std::size_t count, 
 #define WEFT_PUT_ARGUMENTS                                                              \
   nb::arg("accumulates"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"),             \
       nb::arg("self_weight"), nb::arg("destinations").none(), nb::arg("require_mutex"), \
-      nb::arg("signal"), nb::arg("stream").none(), nb::arg("keep")
+      nb::arg("signal"), nb::arg("stream").none(), nb::arg("compression"), nb::arg("keep")
 #define WEFT_PUT_SIGNATURE(name, result)                                                 \
   "def " name                                                                            \
   "(self, accumulates: bool, x: int, count: int, dtype: int, self_weight: float, "       \
   "destinations: collections.abc.Mapping[int, float] | collections.abc.Iterable[int] | " \
-  "None, require_mutex: bool, signal: int, stream: int | None, keep: object) -> " result
+  "None, require_mutex: bool, signal: int, stream: int | None, compression: int, "       \
+  "keep: object) -> " result
 #define WEFT_WRITE_ARGUMENTS                                                         \
   nb::arg("to"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("pages"), \
       nb::arg("page_bytes"), nb::arg("signal"), nb::arg("stream").none(), nb::arg("keep")

@@ -11,7 +11,7 @@ from typing import Any, Callable, Concatenate, Dict, Optional, ParamSpec, Sequen
 import numpy as np
 
 from weft import _operations as ops
-from weft._core import Collective, Graph, Handle
+from weft._core import Collective, ErrorFeedback, Graph, Handle
 from weft._operations import AlgorithmLike, Call, CompressionLike, OpLike, Targets, Weights
 
 T = TypeVar("T")
@@ -73,6 +73,7 @@ class Operations:
         dst_weights: Optional[Targets] = None,
         push_sum: bool = False,
         compression: CompressionLike = "none",
+        feedback: Optional[ErrorFeedback] = None,
     ) -> T:
         """The weighted sum of this rank's x and its in-neighbors' x; floating types, any shape.
 
@@ -82,17 +83,16 @@ class Operations:
         1.0 each): weighted by the sender. All three: edges that need not be in the graph.
         push_sum: self_weight and dst_weights must sum to 1.
         compression: "none", "f16", "bf16", "sketch", or a Compression; the others take float32, and
-        weights of sources only.
+        weights of sources only. feedback: adds what that has taken from the last x.
         """
-        how = ops.compression_number(compression)
+        how = ops.compressed(compression, feedback)
         if self_weight is None and src_weights is None and dst_weights is None and not push_sum:
-            if type(x) is _ndarray and how == 0:
+            if type(x) is _ndarray and not how:
                 y = _empty_like(x, None, "C") if out is None else out
                 if self.run_numpy(_NEIGHBOR_ALLREDUCE, x, y):
                     return y  # type: ignore[return-value]
         weights = _weights(self_weight, src_weights, dst_weights, push_sum)
-        if how != 0:
-            weights["compression"] = how
+        weights.update(how)
         return self._run(ops.same_shape(Collective.neighbor_allreduce, x, out, weights))
 
     neighbor_allreduce_start = _starting(neighbor_allreduce)
@@ -135,21 +135,22 @@ class Operations:
         op: OpLike = "average",
         algorithm: AlgorithmLike = "automatic",
         compression: CompressionLike = "none",
+        feedback: Optional[ErrorFeedback] = None,
     ) -> T:
         """The reduction of all ranks' x, which have the same shape.
 
         op: "sum", "average" (floating types), "min", "max", "product", "bit_and", "bit_or",
         "bit_xor" (integers), or a ReduceOp.
         compression: "none", "f16", "bf16", "sketch", or a Compression; the others take float32, "sum"
-        and "average".
+        and "average". feedback: adds what that has taken from the last x.
         """
         number, how = ops.op_number(op), ops.algorithm_number(algorithm)
-        fewer_bytes = ops.compression_number(compression)
-        if type(x) is _ndarray and fewer_bytes == 0:
+        fewer_bytes = ops.compressed(compression, feedback)
+        if type(x) is _ndarray and not fewer_bytes:
             y = _empty_like(x, None, "C") if out is None else out
             if self.run_numpy(_ALLREDUCE, x, y, number, how):
                 return y  # type: ignore[return-value]
-        options = {"op": number, "algorithm": how, "compression": fewer_bytes}
+        options = {"op": number, "algorithm": how, **fewer_bytes}
         return self._run(ops.same_shape(Collective.allreduce, x, out, options))
 
     allreduce_start = _starting(allreduce)

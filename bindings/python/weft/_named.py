@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
 from weft import _core
 from weft import _operations as ops
-from weft._core import Collective, Graph, Handle
+from weft._core import Collective, ErrorFeedback, Graph, Handle
 from weft._every import Operations
 from weft._operations import AlgorithmLike, Call, CompressionLike, OpLike
 
@@ -53,17 +53,27 @@ class Named(_core.Named):
         op: OpLike = "average",
         algorithm: AlgorithmLike = "automatic",
         compression: CompressionLike = "none",
+        feedback: Optional[Sequence[ErrorFeedback]] = None,
         priority: int = 0,
     ) -> Handle:
-        """Starts an allreduce of several tensors, which run together. Its result is a list."""
+        """Starts an allreduce of several tensors, which run together. Its result is a list.
+
+        feedback: an ErrorFeedback for each tensor.
+        """
         number, how = ops.op_number(op), ops.algorithm_number(algorithm)
         given: Sequence[Any] = [None] * len(tensors) if outs is None else outs
         if len(given) != len(tensors):
             raise ValueError(f"{name}: {len(tensors)} tensors and {len(given)} outputs")
         kind = Collective.allreduce
-        options = {"op": number, "algorithm": how}
-        options["compression"] = ops.compression_number(compression)
-        calls = [ops.same_shape(kind, x, out, options) for x, out in zip(tensors, given)]
+        feedbacks: Sequence[Any] = [None] * len(tensors) if feedback is None else feedback
+        if len(feedbacks) != len(tensors):
+            raise ValueError(f"{name}: {len(tensors)} tensors and {len(feedbacks)} feedbacks")
+        calls = [
+            ops.same_shape(
+                kind, x, out, {"op": number, "algorithm": how, **ops.compressed(compression, each)}
+            )
+            for x, out, each in zip(tensors, given, feedbacks)
+        ]
         group = [call.request(shape=call.shape()) for call in calls]
         handle = self.start_group_raw(name, priority, group)
         handle.result = [call.out for call in calls]
@@ -78,6 +88,7 @@ class Named(_core.Named):
         op: OpLike = "average",
         algorithm: AlgorithmLike = "automatic",
         compression: CompressionLike = "none",
+        feedback: Optional[Sequence[ErrorFeedback]] = None,
         priority: int = 0,
     ) -> List[Any]:
         """An allreduce of several tensors, which run together once every rank has submitted them."""
@@ -88,6 +99,7 @@ class Named(_core.Named):
             op=op,
             algorithm=algorithm,
             compression=compression,
+            feedback=feedback,
             priority=priority,
         )
         result: List[Any] = handle.wait()

@@ -10,7 +10,8 @@ import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from weft._arrays import Operand, Shape, input_of, new_like, output_of
-from weft._core import AllreduceAlgorithm, Collective, Compression, DataType, ReduceOp, Request
+from weft._core import AllreduceAlgorithm, Collective, Compression, DataType, ErrorFeedback
+from weft._core import ReduceOp, Request
 
 OpLike = Union[ReduceOp, str]
 AlgorithmLike = Union[AllreduceAlgorithm, str]
@@ -108,6 +109,16 @@ def compression_number(compression: CompressionLike) -> int:
     except (KeyError, TypeError):
         names = ", ".join(Compression.__members__)
         raise ValueError(f"compression {compression!r} does not exist; there are {names}") from None
+
+
+def compressed(
+    compression: CompressionLike, feedback: Optional[ErrorFeedback] = None
+) -> Dict[str, Any]:
+    """The options of a request that is compressed; none of one that is not."""
+    number = compression_number(compression)
+    if feedback is None:
+        return {} if number == 0 else {"compression": number}
+    return {"compression": number, "feedback": feedback}
 
 
 def same_shape(kind: Collective, x: Any, out: Any, options: Dict[str, Any]) -> Call:

@@ -23,6 +23,7 @@ from weft import _core
 from weft._arrays import Operand, check_prepared, memory_of, new_like
 from weft._core import Handle, Prepared
 from weft._errors import InvalidArgument
+from weft._operations import CompressionLike, compression_number
 
 T = TypeVar("T")
 Weights = Union[Mapping[int, float], Iterable[int]]  # ranks alone have the weight 1
@@ -46,6 +47,7 @@ class Window(_core.Window):
         dst_weights: Optional[Weights] = None,
         require_mutex: bool = False,
         signal: Optional[int] = None,
+        compression: CompressionLike = "none",
     ) -> None:
         """The slot at each destination := weight * x. Then x := self_weight * x, in place.
 
@@ -56,8 +58,11 @@ class Window(_core.Window):
                 with weight 1.
             require_mutex: holds the mutex of each destination meanwhile.
             signal: is raised by 1 at each destination when the data is visible there.
+            compression: "f16", "bf16", "sketch", or a Compression: float32 travels in fewer bytes.
         """
-        self._put(False, x, self_weight, dst_weights, require_mutex, signal).wait()
+        self._put(
+            False, x, self_weight, dst_weights, require_mutex, signal, compression
+        ).wait()
 
     def put_start(
         self,
@@ -67,9 +72,12 @@ class Window(_core.Window):
         dst_weights: Optional[Weights] = None,
         require_mutex: bool = False,
         signal: Optional[int] = None,
+        compression: CompressionLike = "none",
     ) -> Handle:
         """Starts put()."""
-        return self._put(False, x, self_weight, dst_weights, require_mutex, signal)
+        return self._put(
+            False, x, self_weight, dst_weights, require_mutex, signal, compression
+        )
 
     def accumulate(
         self,
@@ -79,9 +87,12 @@ class Window(_core.Window):
         dst_weights: Optional[Weights] = None,
         require_mutex: bool = False,
         signal: Optional[int] = None,
+        compression: CompressionLike = "none",
     ) -> None:
         """As put(), but adds weight * x to the slot. Floating types."""
-        self._put(True, x, self_weight, dst_weights, require_mutex, signal).wait()
+        self._put(
+            True, x, self_weight, dst_weights, require_mutex, signal, compression
+        ).wait()
 
     def accumulate_start(
         self,
@@ -91,9 +102,12 @@ class Window(_core.Window):
         dst_weights: Optional[Weights] = None,
         require_mutex: bool = False,
         signal: Optional[int] = None,
+        compression: CompressionLike = "none",
     ) -> Handle:
         """Starts accumulate()."""
-        return self._put(True, x, self_weight, dst_weights, require_mutex, signal)
+        return self._put(
+            True, x, self_weight, dst_weights, require_mutex, signal, compression
+        )
 
     def get(self, *, src_weights: Optional[Weights] = None, require_mutex: bool = False) -> None:
         """This rank's slot of each source := weight * the source's array as it is now.
@@ -282,8 +296,11 @@ class Window(_core.Window):
         dst_weights: Optional[Weights],
         require_mutex: bool,
         signal: Optional[int],
+        compression: CompressionLike,
     ) -> Handle:
-        given = self._put_arguments(accumulates, x, self_weight, dst_weights, require_mutex, signal)
+        given = self._put_arguments(
+            accumulates, x, self_weight, dst_weights, require_mutex, signal, compression
+        )
         return self.start_put_raw(*given)
 
     def _put_arguments(
@@ -294,6 +311,7 @@ class Window(_core.Window):
         dst_weights: Optional[Weights] = None,
         require_mutex: bool = False,
         signal: Optional[int] = None,
+        compression: CompressionLike = "none",
         is_prepared: bool = False,
     ) -> Any:
         what = "win_accumulate" if accumulates else "win_put"
@@ -311,6 +329,7 @@ class Window(_core.Window):
             require_mutex,
             _number_of(signal),
             self._stream() if memory.stream is None else memory.stream,
+            compression_number(compression),
             memory.owner,
         )
 

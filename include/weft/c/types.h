@@ -106,6 +106,17 @@ typedef struct weft_weights {
   size_t destination_count;
 } weft_weights;
 
+// What compression has taken from one tensor, which is added to the next one: weft/feedback.h has the rule.
+// One for each tensor, kept from step to step. Freed by the caller, also while an operation uses it.
+typedef struct weft_feedback weft_feedback;
+WEFT_C_API weft_code weft_feedback_create(weft_feedback** feedback);
+// Writes the residual's elements, at most `capacity`, and sets *count to how many it has; 0: none yet.
+// WEFT_INVALID_ARGUMENT while an operation uses it; so is weft_feedback_clear(), which begins anew.
+WEFT_C_API weft_code weft_feedback_residual(weft_feedback* feedback, float* residual,
+                                            size_t capacity, size_t* count);
+WEFT_C_API weft_code weft_feedback_clear(weft_feedback* feedback);
+WEFT_C_API weft_code weft_feedback_free(weft_feedback* feedback);
+
 // A CUDA stream: a CUstream or cudaStream_t. NULL is the default stream.
 typedef struct weft_stream {
   void* handle;
@@ -143,6 +154,8 @@ typedef struct weft_request {
   const size_t* shape;
   size_t dimensions;
   weft_compression compression;  // of neighbor_allreduce and allreduce
+  int32_t reserved;              // 0
+  weft_feedback* feedback;       // of compressed tensors; NULL: what is lost is lost
 } weft_request;
 
 #ifdef __cplusplus

@@ -48,6 +48,8 @@ typedef struct weft_put_options {
   int32_t signal;      // is raised by 1 at each destination when the data is visible there
   // For GPU memory: the call begins after the work in this stream. NULL: the default stream.
   const weft_stream* stream;
+  weft_compression compression;  // of tensors of f32
+  int32_t reserved;              // 0
 } weft_put_options;
 
 typedef struct weft_get_options {

@@ -57,7 +57,7 @@ class Model {
     const std::size_t bytes = options.tensors->count() * sizeof(float);
     WEFT_ASSIGN(PlacedTensor x, PlacedTensor::make(bytes, options, local_rank));
     WEFT_ASSIGN(PlacedTensor y, PlacedTensor::make(bytes, options, local_rank));
-    return Model(*options.tensors, std::move(x), std::move(y), options.asked.compute_ms * 1e3);
+    return Model(options, std::move(x), std::move(y));
   }
 
   [[nodiscard]] std::size_t size() const { return set_->tensors.size(); }
@@ -89,10 +89,14 @@ class Model {
   }
 
  private:
-  Model(const TensorSet& set, PlacedTensor x, PlacedTensor y, double compute_us)
-      : set_(&set), x_(std::move(x)), y_(std::move(y)), compute_us_(compute_us) {
+  Model(const PerfOptions& options, PlacedTensor x, PlacedTensor y)
+      : set_(&*options.tensors),
+        compression_(options.compression),
+        x_(std::move(x)),
+        y_(std::move(y)),
+        compute_us_(options.asked.compute_ms * 1e3) {
     std::size_t begin = 0;
-    for (const TensorSet::Tensor& tensor : set.tensors) {
+    for (const TensorSet::Tensor& tensor : set_->tensors) {
       begins_.push_back(begin);
       begin += tensor.count;
     }
@@ -103,10 +107,12 @@ class Model {
     request.input = in(static_cast<const float*>(x_.there()) + begin, count);
     request.output = out(static_cast<float*>(y_.there()) + begin, count);
     request.op = ReduceOp::sum;
+    request.compression = compression_;
     return request;
   }
 
   const TensorSet* set_;
+  Compression compression_;
   PlacedTensor x_, y_;
   double compute_us_;
   std::vector<std::size_t> begins_;

@@ -97,7 +97,8 @@ Result<GraphAndSchedule> talk(const PerfArguments& asked, Collective collective)
   return GraphAndSchedule{first, *schedule};
 }
 
-Status check_combination(const PerfArguments& asked, Collective collective, DataType type) {
+Status check_combination(const PerfArguments& asked, Collective collective,
+                         std::optional<WindowOp> window, DataType type) {
   const bool is_weighted = has<kHasWeights>(collective);
   if (asked.dynamic && !is_weighted) {
     return invalid(fmt::format("--dynamic: {} has no weights", asked.operation));
@@ -119,7 +120,10 @@ Status check_combination(const PerfArguments& asked, Collective collective, Data
     return invalid(fmt::format("--algorithm: {} has none to choose", asked.operation));
   }
   if (asked.compression != "none") {
-    if (collective != Collective::allreduce && collective != Collective::neighbor_allreduce)
+    const bool has_slots = window == WindowOp::put || window == WindowOp::accumulate;
+    if (window
+            ? !has_slots
+            : collective != Collective::allreduce && collective != Collective::neighbor_allreduce)
       return invalid(fmt::format("--compression: {} cannot be compressed", asked.operation));
     if (type != DataType::f32) return invalid("--compression: takes --type f32");
     if (asked.check || asked.dynamic || asked.memory == "device")
@@ -212,7 +216,7 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
         one_of("against", asked.against, {"openmpi", window ? "openmpi-create" : "openmpi-huge"}));
   }
   if (window) WEFT_RETURN_IF_ERROR(check_window(asked, *window));
-  WEFT_RETURN_IF_ERROR(check_combination(asked, operation, type));
+  WEFT_RETURN_IF_ERROR(check_combination(asked, operation, window, type));
   WEFT_RETURN_IF_ERROR(check_hosts(asked));
   if (asked.lanes < 0 || asked.lanes > Config::kMostLanes) {
     return invalid(fmt::format("--lanes {}: expected 1…{}", asked.lanes, Config::kMostLanes));

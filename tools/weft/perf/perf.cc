@@ -182,7 +182,8 @@ void add_perf(CLI::App& app, Action& action) {
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
                       "multi_ring, hierarchical, nccl");
   command->add_option("--compression", to.compression,
-                      "Of neighbor_allreduce and allreduce: f16, bf16, sketch; none");
+                      "Of neighbor_allreduce, allreduce, named, win_put and win_accumulate: f16, "
+                      "bf16, sketch; none");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
   command->add_option("--transport", to.transport,
                       "shm, ib, ucx, or automatic: as a program with these settings "

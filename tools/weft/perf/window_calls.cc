@@ -45,6 +45,7 @@ WindowCalls::WindowCalls(const PerfOptions& options, Context& context, Seat& sea
       window_(std::move(window)),
       memory_(memory),
       op_(*options.window),
+      compression_(options.compression),
       x_{memory.tensors.x.data(), memory.tensors.count, options.type},
       given_(memory.gpu ? window_.tensor() : x_),
       y_(memory.gpu ? x_ : window_.tensor()) {
@@ -95,9 +96,9 @@ Status WindowCalls::call() {
   const Rank target = other();
   switch (op_) {
     case WindowOp::put:
-      return window_.put(given_);
+      return window_.put(given_, {.compression = compression_});
     case WindowOp::accumulate:
-      return window_.accumulate(given_);
+      return window_.accumulate(given_, {.compression = compression_});
     case WindowOp::get:
       return window_.get();
     case WindowOp::pages:
@@ -134,8 +135,7 @@ Status WindowCalls::copy_once() {
 }
 
 Status WindowCalls::put_and_answer() {
-  WindowPut how;
-  how.signal = kVisibleSignal;
+  const WindowPut how{.signal = kVisibleSignal, .compression = compression_};
   ++puts_;
   if (seat_.leads()) WEFT_RETURN_IF_ERROR(window_.put(given_, how));
   WEFT_RETURN_IF_ERROR(window_.wait_signal(kVisibleSignal, puts_));

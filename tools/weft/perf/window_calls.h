@@ -67,6 +67,7 @@ class WindowCalls {
   Window window_;
   WindowMemory& memory_;
   WindowOp op_;
+  Compression compression_;
   Output x_;      // on the host
   Output given_;  // to puts
   Output y_;

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 import torch
 
-from weft._core import Handle
+from weft._core import ErrorFeedback, Handle
 from weft._named import Name
 from weft.horovod._compression import Compression, Compressor
 from weft.horovod._state import current, keep, named_as, synchronize
@@ -106,13 +106,20 @@ class Reduction:
     """An allreduce of some tensors: how it is called, and the factors before and after it."""
 
     def __init__(
-        self, title: str, op: str, prescale: float, postscale: float, encoding: str = "none"
+        self,
+        title: str,
+        op: str,
+        prescale: float,
+        postscale: float,
+        encoding: str = "none",
+        feedbacks: Optional[List[ErrorFeedback]] = None,
     ) -> None:
         self.title = title
         self.op = op
         self.prescale = prescale
         self.postscale = postscale
         self.encoding = encoding  # of Compressor
+        self.feedbacks = feedbacks  # one for each tensor
 
     def of_gradient(self) -> Reduction:
         title = f"{self.title}.gradient"
@@ -128,7 +135,10 @@ class Reduction:
         x = _in_place(tensor, "allreduce_")
         if self.prescale != 1.0:
             x.copy_(_scaled(x, self.prescale))
-        handle = by_name(self.title).allreduce_start(x, x, **self._runs([x]))
+        runs = self._runs([x])
+        if "feedback" in runs:
+            runs["feedback"] = runs["feedback"][0]
+        handle = by_name(self.title).allreduce_start(x, x, **runs)
         return keep(handle, lambda: self._finished([x], [tensor])[0])
 
     def start_group(self, tensors: Sequence[torch.Tensor]) -> int:
@@ -159,13 +169,16 @@ class Reduction:
     def _is_of_integers(self, tensors: Tensors) -> bool:
         return self.op == Average and not all(each.is_floating_point() for each in tensors)
 
-    def _runs(self, tensors: Tensors) -> Dict[str, str]:
+    def _runs(self, tensors: Tensors) -> Dict[str, Any]:
         """What Weft computes: of an average of integers the sum."""
         op = Sum if self._is_of_integers(tensors) else self.op
         can_be_encoded = op in (Sum, Average) and all(
             each.dtype is torch.float32 and each.is_cpu for each in tensors
         )
-        return {"op": op, "compression": self.encoding if can_be_encoded else "none"}
+        if not can_be_encoded or self.encoding == "none":
+            return {"op": op}
+        how = {"op": op, "compression": self.encoding}
+        return how if self.feedbacks is None else {**how, "feedback": self.feedbacks}
 
     def _divided(self, tensors: Tensors) -> Tensors:
         """What was asked for, made of what Weft computed. Integers are divided towards zero."""
@@ -281,11 +294,16 @@ def allreduce_(
 
 
 def reduce_in_place(
-    tensors: List[torch.Tensor], name: str, op: str, encoding: str, factors: Tuple[float, float]
+    tensors: List[torch.Tensor],
+    name: str,
+    op: str,
+    encoding: str,
+    factors: Tuple[float, float],
+    feedbacks: Optional[List[ErrorFeedback]],
 ) -> int:
     """Starts an allreduce of one tensor, or of a group."""
     kind = "allreduce" if len(tensors) == 1 else "grouped_allreduce"
-    how = Reduction(title_of(kind, name, None), op, *factors, encoding)
+    how = Reduction(title_of(kind, name, None), op, *factors, encoding, feedbacks)
     return how.start_in_place(tensors[0]) if len(tensors) == 1 else how.start_group_in_place(tensors)
 
 

@@ -8,6 +8,7 @@ from typing import Type, Union
 
 import torch
 
+from weft._core import ErrorFeedback
 from weft._errors import Mismatch
 from weft.horovod import _exchanges, _ops
 from weft.horovod._compression import Compression, Compressor
@@ -24,6 +25,7 @@ class _Options(NamedTuple):
     op: str
     compression: Type[Compressor]
     sparse_as_dense: bool
+    has_feedback: bool  # what compression takes from a gradient is added to the next one
     predivide: float  # with an average: the factor by which gradients are divided beforehand
 
     def factors(self) -> Tuple[float, float]:
@@ -66,6 +68,11 @@ class _Distributed:
             for place, bucket in enumerate(self._buckets)
             for each in bucket.parameters
         }
+        self._feedbacks = {
+            place: [ErrorFeedback() for _ in bucket.parameters]
+            for place, bucket in enumerate(self._buckets)
+            if options.has_feedback
+        }
         self._counts: Dict[int, int] = {}
         self._started: Dict[int, _Started] = {}  # by bucket
         self._sparse: Set[int] = set()  # buckets of gradients that are sparse on some rank
@@ -99,7 +106,7 @@ class _Distributed:
                 self._sparse.add(bucket)
                 self._started[bucket] = self._start_sparse(name, members, gradients)
             else:
-                started = self._start_dense(name, gradients)
+                started = self._start_dense(name, gradients, self._feedbacks.get(bucket))
                 self._started[bucket] = started._replace(may_be_sparse=may_be_sparse)
 
     def _gradient(self, parameter: torch.Tensor, is_sparse: bool) -> torch.Tensor:
@@ -111,11 +118,18 @@ class _Distributed:
         parameter.grad = gradient if gradient.is_sparse else gradient.contiguous()
         return parameter.grad
 
-    def _start_dense(self, name: str, gradients: List[torch.Tensor]) -> _Started:
+    def _start_dense(
+        self,
+        name: str,
+        gradients: List[torch.Tensor],
+        feedbacks: Optional[List[ErrorFeedback]],
+    ) -> _Started:
         options = self._options
         moved = [options.compression.compress(each)[0] for each in gradients]
         encoding = options.compression.encoding
-        handle = _ops.reduce_in_place(moved, name, options.op, encoding, options.factors())
+        handle = _ops.reduce_in_place(
+            moved, name, options.op, encoding, options.factors(), feedbacks
+        )
 
         def finish(_: Any) -> None:
             for gradient, result in zip(gradients, moved):
@@ -234,6 +248,7 @@ def DistributedOptimizer(
     groups: Groups = None,
     sparse_as_dense: bool = False,
     process_set: Optional[ProcessSet] = None,
+    error_feedback: bool = False,
 ) -> Any:
     """An optimizer of the same class and state, which steps on gradients reduced over all ranks.
 
@@ -249,6 +264,8 @@ def DistributedOptimizer(
             parameters of each group; None or 0: each by itself. num_groups is Horovod's old name.
         sparse_as_dense: sparse gradients are made dense. Else the ranks gather their entries,
             of which a rank that does not use the parameter has none.
+        error_feedback: what Compression.sketch takes from a gradient is added to the next one. That
+            takes the memory of one more gradient. Not Horovod's.
     """
     check_process_set(process_set)
     chosen = num_groups if groups is None else groups
@@ -256,12 +273,15 @@ def DistributedOptimizer(
         raise ValueError("backward_passes_per_step must be positive, groups not negative")
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor needs op=Average")
+    chosen_compression = compression or Compression.none
+    if error_feedback and chosen_compression.encoding == "none":
+        raise ValueError("error_feedback needs compression=Compression.sketch")
     base = type(optimizer)
     made: Any = type(base.__name__, (_Distributed, base), {"_base": base})
     wrapped = made.__new__(made)
     wrapped.__dict__.update(optimizer.__dict__)
     options = _Options(
-        op, compression or Compression.none, sparse_as_dense, gradient_predivide_factor
+        op, chosen_compression, sparse_as_dense, error_feedback, gradient_predivide_factor
     )
     wrapped._begin(named_parameters, backward_passes_per_step, options, chosen)
     return wrapped

@@ -32,6 +32,7 @@ import torch
 
 from weft import _core
 from weft._errors import InvalidArgument, Mismatch
+from weft._operations import CompressionLike, compressed, compression_number
 from weft.torch import _job
 from weft.torch._flat import Bucket, Flat, flattened
 
@@ -50,6 +51,8 @@ class Distributed:
     """Base of the distributed optimizers, to be mixed with an optimizer's class."""
 
     _base: Any  # the optimizer's own class
+    _compression: CompressionLike = "none"
+    _has_feedback = False
     _halves = 2
     _is_cut = True
 
@@ -66,6 +69,7 @@ class Distributed:
         self._places: List[Place] = []
         self._outside = [each for each in named.values() if not each.requires_grad]
         self._removers: List[Any] = []
+        self._feedback: Dict[str, _core.ErrorFeedback] = {}  # by the name of the operation
         self._started: Dict[int, _core.Handle] = {}  # of this round, by place
         self._prepared: Dict[Any, Any] = {}  # what starts a bucket's operation, and with which options
         self._operations = f"{type(self).__mro__[1].__name__}.{_job.current().count_optimizer()}"
@@ -122,6 +126,10 @@ class Distributed:
         self, name: str, kind: int, memory: Tuple[int, ...], flat: Flat, **options: Any
     ) -> _core.Handle:
         """Starts the operation of a bucket. It is prepared for as long as its arguments stay the same."""
+        feedback = None
+        if self._has_feedback:
+            feedback = self._feedback.setdefault(name, _core.ErrorFeedback())
+        options.update(compressed(self._compression, feedback))
         job, stream, kept = _job.current(), flat.behind(), flat.memory()
         if stream:  # another one in each round
             return job.start(name, kind, *memory, flat.number, keep=kept, **options, **stream)
@@ -209,12 +217,20 @@ class Distributed:
 
 
 def make_distributed(
-    kind: type, optimizer: Any, model: Models, steps: int, **attributes: Any
+    kind: type,
+    optimizer: Any,
+    model: Models,
+    steps: int,
+    compression: CompressionLike = "none",
+    error_feedback: bool = False,
+    **attributes: Any,
 ) -> Any:
     """The distributed optimizer of class `kind` for an optimizer of any class.
 
     attributes: what it has before it takes over the parameters.
     """
+    if compression_number(compression) == 0 and error_feedback:
+        raise InvalidArgument("error_feedback needs a compression")
     if isinstance(optimizer, Distributed):
         raise InvalidArgument("the optimizer is distributed already")
     if isinstance(optimizer, torch.optim.LBFGS):
@@ -224,7 +240,7 @@ def make_distributed(
     own = type(optimizer)
     result: Any = object.__new__(type(own.__name__, (kind, own), {"_base": own}))
     result.__dict__.update(optimizer.__dict__)
-    result.__dict__.update(attributes)
+    result.__dict__.update(attributes, _compression=compression, _has_feedback=error_feedback)
     result.__dict__.pop("step", None)  # a learning rate scheduler's, which steps `optimizer` itself
     result._patch_step_function()
     models = [model] if isinstance(model, torch.nn.Module) else list(model)

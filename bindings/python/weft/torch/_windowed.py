@@ -122,7 +122,9 @@ class WinPut(Averaging):
         with torch.no_grad():
             place.flat.attach(place.bucket)
         targets = _weights.by_rank("win_put", "dst_weights", self.dst_weights)
-        return self._windows[place.flat].put_start(dst_weights=targets)
+        return self._windows[place.flat].put_start(
+            dst_weights=targets, compression=self._compression
+        )
 
 
 class PullGet(Averaging):
@@ -193,7 +195,9 @@ class PushSum(Windowed):
             share = 1.0 if self.force_barrier else min(1.0, window.associated_p())
             x.add_(z - before, alpha=share)
         self_weight, targets = self._shares(window)
-        return window.accumulate_start(self_weight=self_weight, dst_weights=targets)
+        return window.accumulate_start(
+            self_weight=self_weight, dst_weights=targets, compression=self._compression
+        )
 
     def _shares(self, window: Window) -> Tuple[float, Dict[int, float]]:
         """What this rank keeps, and what it gives to each destination."""

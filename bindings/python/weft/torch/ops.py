@@ -21,8 +21,9 @@ from typing import Any, Dict, Optional, Tuple
 import torch
 
 from weft import _core
+from weft._core import ErrorFeedback
 from weft._errors import InvalidArgument
-from weft._operations import CompressionLike, compression_number
+from weft._operations import CompressionLike, compressed
 from weft.torch import _job, _weights, handles
 from weft.torch._calls import (
     floating,
@@ -56,6 +57,7 @@ def neighbor_allreduce(
     enable_topo_check: bool = True,
     name: Optional[str] = None,
     compression: CompressionLike = "none",
+    feedback: Optional[ErrorFeedback] = None,
 ) -> torch.Tensor:
     """The weighted sum of the tensor of this rank and those of its in-neighbors.
 
@@ -74,7 +76,8 @@ def neighbor_allreduce(
             operation finds the difference too, but then no other operation is possible any more.
             All ranks give the same value.
         compression: "f16", "bf16" or "sketch": tensors of float32 on the CPU travel in fewer bytes,
-            without a name. dst_weights are 1.0 then.
+            and dst_weights are 1.0.
+        feedback: adds what compression has taken from the last tensor.
 
     Returns:
         A new tensor of the same shape and type.
@@ -93,10 +96,11 @@ def neighbor_allreduce(
                 enable_topo_check=enable_topo_check,
                 name=name,
                 compression=compression,
+                feedback=feedback,
             )
         )
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
-    options.update(_compressed(compression))
+    options.update(compressed(compression, feedback))
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
     y = like(x)
@@ -116,10 +120,11 @@ def neighbor_allreduce_nonblocking(
     enable_topo_check: bool = True,
     name: Optional[str] = None,
     compression: CompressionLike = "none",
+    feedback: Optional[ErrorFeedback] = None,
 ) -> int:
     """Starts neighbor_allreduce(), and returns a handle."""
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
-    options.update(_compressed(compression))
+    options.update(compressed(compression, feedback))
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
     if enable_topo_check and dst_weights is not None:
@@ -186,20 +191,16 @@ def check_machine_topology() -> None:
         raise RuntimeError(f"{MACHINES.operation} needs a graph; call set_machine_topology() first")
 
 
-def _compressed(compression: CompressionLike) -> Dict[str, Any]:
-    number = compression_number(compression)
-    return {} if number == 0 else {"compression": number}
-
-
 def _allreduce_options(
     tensor: torch.Tensor,
     average: bool,
     is_hierarchical_local: bool,
     compression: CompressionLike = "none",
+    feedback: Optional[ErrorFeedback] = None,
 ) -> Tuple[int, Tuple[int, int], Dict[str, Any]]:
     element = computed_as(tensor.dtype, "average" if average else "sum", "allreduce")
     kind = _LOCAL_ALLREDUCE if is_hierarchical_local else _ALLREDUCE
-    return kind, element, {"op": _AVERAGE if average else _SUM, **_compressed(compression)}
+    return kind, element, {"op": _AVERAGE if average else _SUM, **compressed(compression, feedback)}
 
 
 def allreduce(
@@ -208,6 +209,7 @@ def allreduce(
     is_hierarchical_local: bool = False,
     name: Optional[str] = None,
     compression: CompressionLike = "none",
+    feedback: Optional[ErrorFeedback] = None,
 ) -> torch.Tensor:
     """The average or the sum of the tensors of all ranks, or of those of this machine.
 
@@ -216,16 +218,19 @@ def allreduce(
         average: the average, which needs a floating type; else the sum.
         is_hierarchical_local: only of the ranks of this machine.
         compression: "f16", "bf16" or "sketch": tensors of float32 on the CPU travel in fewer bytes.
+        feedback: adds what compression has taken from the last tensor.
 
     Returns:
         A new tensor of the same shape and type.
     """
     if name is not None:
-        handle = allreduce_nonblocking(tensor, average, is_hierarchical_local, name, compression)
+        handle = allreduce_nonblocking(
+            tensor, average, is_hierarchical_local, name, compression, feedback
+        )
         return handles.synchronize(handle)
     x = read_from(tensor, "allreduce")
     kind, (number, parts), options = _allreduce_options(
-        x, average, is_hierarchical_local, compression
+        x, average, is_hierarchical_local, compression, feedback
     )
     y = like(x)
     run(kind, x, y, number, parts, options)
@@ -238,10 +243,13 @@ def allreduce_nonblocking(
     is_hierarchical_local: bool = False,
     name: Optional[str] = None,
     compression: CompressionLike = "none",
+    feedback: Optional[ErrorFeedback] = None,
 ) -> int:
     """Starts allreduce(), and returns a handle."""
     x = read_from(tensor, "allreduce")
-    kind, element, options = _allreduce_options(x, average, is_hierarchical_local, compression)
+    kind, element, options = _allreduce_options(
+        x, average, is_hierarchical_local, compression, feedback
+    )
     return start(kind, x, like(x), element, options, name)
 
 

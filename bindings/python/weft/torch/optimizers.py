@@ -39,6 +39,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, Optional
 
+from weft._operations import CompressionLike
 from weft.torch._combining import AdaptThenCombine, AdaptWithCombine, CommunicationType
 from weft.torch._gradients import GradientAllreduce
 from weft.torch._optimizer import Models, make_distributed
@@ -61,7 +62,11 @@ __all__ = [
 
 
 def DistributedGradientAllreduceOptimizer(
-    optimizer: Any, model: Models, num_steps_per_communication: int = 1
+    optimizer: Any,
+    model: Models,
+    num_steps_per_communication: int = 1,
+    compression: CompressionLike = "none",
+    error_feedback: bool = False,
 ) -> Any:
     """Averages the gradients of all ranks while backward() computes, then adapts.
 
@@ -76,8 +81,17 @@ def DistributedGradientAllreduceOptimizer(
         optimizer: what adapts the parameters.
         model: a module or a list of modules that have all parameters of the optimizer.
         num_steps_per_communication: passes of backward() per communication.
+        compression: "f16", "bf16" or "sketch": gradients of float32 on the CPU travel in fewer bytes.
+        error_feedback: what compression takes is added to the next communication.
     """
-    return make_distributed(GradientAllreduce, optimizer, model, num_steps_per_communication)
+    return make_distributed(
+        GradientAllreduce,
+        optimizer,
+        model,
+        num_steps_per_communication,
+        compression,
+        error_feedback,
+    )
 
 
 def DistributedAdaptWithCombineOptimizer(
@@ -85,6 +99,8 @@ def DistributedAdaptWithCombineOptimizer(
     model: Models,
     communication_type: CommunicationType = CommunicationType.neighbor_allreduce,
     num_steps_per_communication: int = 1,
+    compression: CompressionLike = "none",
+    error_feedback: bool = False,
 ) -> Any:
     """Combines the parameters of the ranks, and adapts by gradients at the parameters before.
 
@@ -99,8 +115,12 @@ def DistributedAdaptWithCombineOptimizer(
         model: a module or a list of modules that have all parameters of the optimizer.
         communication_type: how the parameters are combined.
         num_steps_per_communication: passes of forward() per communication.
+        compression: "f16", "bf16" or "sketch": models of float32 on the CPU travel in fewer bytes.
+        error_feedback: what compression takes is added to the next communication.
     """
-    result = make_distributed(AdaptWithCombine, optimizer, model, num_steps_per_communication)
+    result = make_distributed(
+        AdaptWithCombine, optimizer, model, num_steps_per_communication, compression, error_feedback
+    )
     result.communication_type = communication_type
     return result
 
@@ -110,6 +130,8 @@ def DistributedAdaptThenCombineOptimizer(
     model: Models,
     communication_type: CommunicationType = CommunicationType.neighbor_allreduce,
     num_steps_per_communication: int = 1,
+    compression: CompressionLike = "none",
+    error_feedback: bool = False,
 ) -> Any:
     """Adapts the parameters, then combines those of the ranks.
 
@@ -126,8 +148,12 @@ def DistributedAdaptThenCombineOptimizer(
         model: a module or a list of modules that have all parameters of the optimizer.
         communication_type: how the parameters are combined.
         num_steps_per_communication: passes of backward() per communication.
+        compression: "f16", "bf16" or "sketch": models of float32 on the CPU travel in fewer bytes.
+        error_feedback: what compression takes is added to the next communication.
     """
-    result = make_distributed(AdaptThenCombine, optimizer, model, num_steps_per_communication)
+    result = make_distributed(
+        AdaptThenCombine, optimizer, model, num_steps_per_communication, compression, error_feedback
+    )
     result.communication_type = communication_type
     return result
 
@@ -137,6 +163,7 @@ def DistributedWinPutOptimizer(
     model: Models,
     num_steps_per_communication: int = 1,
     window_prefix: Optional[str] = None,
+    compression: CompressionLike = "none",
 ) -> Any:
     """Puts the parameters to the out-neighbors during forward(), averages in step(), and adapts.
 
@@ -148,9 +175,15 @@ def DistributedWinPutOptimizer(
         model: a module or a list of modules that have all parameters of the optimizer.
         num_steps_per_communication: passes of forward() per communication.
         window_prefix: how the names of the windows begin; None: a name of the optimizer's own.
+        compression: "f16", "bf16" or "sketch": models of float32 on the CPU travel in fewer bytes.
     """
     return make_distributed(
-        WinPut, optimizer, model, num_steps_per_communication, _prefix=window_prefix
+        WinPut,
+        optimizer,
+        model,
+        num_steps_per_communication,
+        compression,
+        _prefix=window_prefix,
     )
 
 
@@ -164,7 +197,8 @@ def DistributedPullGetOptimizer(
 
     The result has the attributes src_weights (of win_get()), self_weight and neighbor_weights (of
     win_update()), which count for the next round, and force_barrier, which is False at first. The
-    arguments are those of DistributedWinPutOptimizer().
+    arguments are those of DistributedWinPutOptimizer(), but for `compression`: nobody encodes what
+    a get reads.
     """
     return make_distributed(
         PullGet, optimizer, model, num_steps_per_communication, _prefix=window_prefix
@@ -176,6 +210,7 @@ def DistributedPushSumOptimizer(
     model: Models,
     num_steps_per_communication: int = 1,
     window_prefix: Optional[str] = None,
+    compression: CompressionLike = "none",
 ) -> Any:
     """Adapts, then gives a part of the parameters and of their weight to each out-neighbor.
 
@@ -187,7 +222,12 @@ def DistributedPushSumOptimizer(
     arguments are those of DistributedWinPutOptimizer().
     """
     return make_distributed(
-        PushSum, optimizer, model, num_steps_per_communication, _prefix=window_prefix
+        PushSum,
+        optimizer,
+        model,
+        num_steps_per_communication,
+        compression,
+        _prefix=window_prefix,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Dict, Iterable, Iterator, List, Optional
 import torch
 
 from weft._errors import InvalidArgument
+from weft._operations import CompressionLike
 from weft._window import Window
 from weft.torch import _job, _weights, handles
 from weft.torch._calls import in_place
@@ -70,6 +71,7 @@ def win_put(
     self_weight: Optional[float] = None,
     dst_weights: Optional[Targets] = None,
     require_mutex: bool = False,
+    compression: CompressionLike = "none",
 ) -> bool:
     """The slot at each destination := weight * tensor. Then tensor *= self_weight. Returns True.
 
@@ -79,8 +81,11 @@ def win_put(
         dst_weights: {rank: weight} of some out-neighbors, or a list of ranks for 1.0 each; None: all
             of them, with 1.0.
         require_mutex: holds the mutex of each destination meanwhile.
+        compression: "f16", "bf16" or "sketch": tensors of float32 travel in fewer bytes.
     """
-    return win_wait(win_put_nonblocking(tensor, name, self_weight, dst_weights, require_mutex))
+    return win_wait(
+        win_put_nonblocking(tensor, name, self_weight, dst_weights, require_mutex, compression)
+    )
 
 
 def win_put_nonblocking(
@@ -89,9 +94,10 @@ def win_put_nonblocking(
     self_weight: Optional[float] = None,
     dst_weights: Optional[Targets] = None,
     require_mutex: bool = False,
+    compression: CompressionLike = "none",
 ) -> int:
     """Starts win_put(), and returns a handle. Until it is done, the tensor must be left alone."""
-    return _put(False, tensor, name, self_weight, dst_weights, require_mutex)
+    return _put(False, tensor, name, self_weight, dst_weights, require_mutex, compression)
 
 
 def win_accumulate(
@@ -100,10 +106,14 @@ def win_accumulate(
     self_weight: Optional[float] = None,
     dst_weights: Optional[Targets] = None,
     require_mutex: bool = False,
+    compression: CompressionLike = "none",
 ) -> bool:
     """As win_put(), but adds weight * tensor to the slot. Floating types."""
-    handle = win_accumulate_nonblocking(tensor, name, self_weight, dst_weights, require_mutex)
-    return win_wait(handle)
+    return win_wait(
+        win_accumulate_nonblocking(
+            tensor, name, self_weight, dst_weights, require_mutex, compression
+        )
+    )
 
 
 def win_accumulate_nonblocking(
@@ -112,9 +122,10 @@ def win_accumulate_nonblocking(
     self_weight: Optional[float] = None,
     dst_weights: Optional[Targets] = None,
     require_mutex: bool = False,
+    compression: CompressionLike = "none",
 ) -> int:
     """Starts win_accumulate(), and returns a handle."""
-    return _put(True, tensor, name, self_weight, dst_weights, require_mutex)
+    return _put(True, tensor, name, self_weight, dst_weights, require_mutex, compression)
 
 
 def _put(
@@ -124,6 +135,7 @@ def _put(
     self_weight: Optional[float],
     dst_weights: Optional[Targets],
     require_mutex: bool,
+    compression: CompressionLike,
 ) -> int:
     what = "win_accumulate" if accumulates else "win_put"
     window = _window(name)
@@ -136,7 +148,11 @@ def _put(
         block, finish = in_place(tensor, what)
     start = window.accumulate_start if accumulates else window.put_start
     operation = start(
-        block.detach(), self_weight=weight, dst_weights=targets, require_mutex=require_mutex
+        block.detach(),
+        self_weight=weight,
+        dst_weights=targets,
+        require_mutex=require_mutex,
+        compression=compression,
     )
     return handles.add(operation, lambda: tensor, None, finish)
 
