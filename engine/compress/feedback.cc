@@ -2,6 +2,9 @@
 #include <fmt/core.h>
 #include <weft/feedback.h>
 
+#include <memory>
+#include <utility>
+
 #include "engine/compress/compress.h"
 
 namespace weft {
@@ -60,10 +63,11 @@ std::span<float> ResidualUse::values() const {
 }
 
 void ResidualUse::end() {
-  if (residual_ == nullptr) return;
-  const std::lock_guard lock(residual_->mutex);
-  residual_->is_in_use = false;
-  residual_ = nullptr;
+  // The mutex lives in the residual, of which this may be the last owner.
+  const std::shared_ptr<Residual> residual = std::move(residual_);
+  if (residual == nullptr) return;
+  const std::lock_guard lock(residual->mutex);
+  residual->is_in_use = false;
 }
 
 }  // namespace weft

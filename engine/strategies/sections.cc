@@ -75,8 +75,8 @@ class DiLoCo : public OuterStep {
   }
 };
 
-// NoLoCo (Kolehmainen et al. 2025) with gamma = 1, which its range of stable values has for any
-// momentum b. Then the two tensors of a pair travel as one. With the mean over the pair:
+// NoLoCo (Kolehmainen et al. 2025) with gamma = 1, for which the two tensors of a pair travel as one. With
+// the mean over the pair:
 //   m := b m + mean(s + R (x - s)) - s,   s := s + m,   x := s
 class NoLoCo : public OuterStep {
  public:

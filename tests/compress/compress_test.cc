@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -257,6 +258,17 @@ TEST(Residuals, HaveOneUseAtATimeAndOneCount) {
             "begins anew");
   ASSERT_TRUE(feedback.clear().ok());
   EXPECT_EQ(ResidualUse::begin(&feedback, "x", 3)->values().size(), 3U);
+}
+
+// A program may drop its ErrorFeedback while an operation still uses the residual.
+TEST(Residuals, OutliveTheirHandles) {
+  std::optional<ErrorFeedback> feedback(std::in_place);
+  Result<ResidualUse> use = ResidualUse::begin(&*feedback, "x", 4);
+  ASSERT_TRUE(use.ok());
+  feedback.reset();
+  use->values()[3] = 1;
+  use->end();
+  EXPECT_TRUE(use->values().empty());
 }
 
 }  // namespace

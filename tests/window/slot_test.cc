@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "engine/compress/compress.h"
 #include "engine/window/window.h"
 #include "tests/transport/fake_endpoint.h"
 
@@ -115,6 +116,31 @@ TEST_F(SlotEnds, LeaveASuspectBufferAlone) {
     used.insert(newest());
   }
   EXPECT_TRUE(used.contains(suspect));
+}
+
+// A header that no writer leaves: the data would decode, but not to a tensor of this type.
+TEST(SlotOfHalves, WhoseHeaderSaysThatTheyAreEncodedNamesItsWriter) {
+  constexpr std::size_t kCount = 4000;
+  const window::TensorShape tensor{kCount, DataType::f16};
+  const window::Shape shape{tensor.bytes(), 1, 1};
+  Memory part = Memory::allocate(shape.total()).value();
+  const window::PeerMemory memory{{PieceForm::view, 0, shape.total(), 1}, part.as<std::byte>()};
+  FakeEndpoint path{1};
+  const std::uint64_t ack = 0;
+  SlotWriter writer({1, &path, memory}, shape, 0, tensor, &ack);
+  window::SlotReader reader(5, part.as<std::byte>(), shape, 0, tensor);
+  std::vector<std::byte> x(tensor.bytes());
+  const std::size_t bytes = encoded_bytes(Compression::sketch, kCount);
+  Encoder().encode(Compression::sketch, std::vector<float>(kCount, 2.5F),
+                   std::span(x).first(bytes));
+  ASSERT_TRUE(writer.put(x.data(), {}).ok());
+  for (std::size_t b = 0; b < kBuffers; ++b) {
+    auto* control = reinterpret_cast<Control*>(part.as<std::byte>() + shape.control(0, b));
+    control->header.compression = Compression::sketch;
+  }
+  const Status status = reader.visit(Deadline::after_ms(1'000));
+  EXPECT_EQ(status.code(), Code::mismatch);
+  EXPECT_EQ(status.rank(), 5);
 }
 
 // What a slot of another version would have.
