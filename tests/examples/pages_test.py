@@ -34,7 +34,8 @@ AROUND = r"""
 #include <vector>
 
 struct Model {
-  void compute_gradient(float* z);
+  void compute_gradient(float* z);  // kept until descend()
+  void compute_gradient(float* at, float* slope);
   void descend(float* x);
 };
 struct Layer {
