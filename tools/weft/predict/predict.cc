@@ -15,6 +15,7 @@
 #include "tools/weft/common/save.h"
 #include "tools/weft/predict/judge.h"
 #include "tools/weft/predict/report.h"
+#include "tools/weft/predict/strategies.h"
 
 namespace weft {
 namespace {
@@ -384,7 +385,11 @@ void add_predict(CLI::App& app, Action& action) {
       "--explain", to.explain,
       "Say why the algorithm, and what the time goes into; in JSON, every phase and link");
   command->footer("\nOperations: " + measured_names() + kExamples);
-  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+  add_forecast(*command, action);
+  // Also called when that was; it has left its own action then.
+  command->callback([&action, arguments, command] {
+    if (command->get_subcommands().empty()) action = [arguments] { return run(*arguments); };
+  });
 }
 
 }  // namespace weft

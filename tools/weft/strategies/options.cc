@@ -3,10 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-
 #include "tools/weft/common/bytes.h"
 #include "tools/weft/common/save.h"
 
@@ -17,75 +13,6 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of a model
 
 Status invalid(std::string text) {
   return Status(Code::invalid_argument, std::move(text));
-}
-
-std::vector<std::string> split(std::string_view text, char by) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(by, at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
-
-template <typename T>
-bool read(std::string_view word, std::optional<T>& to) {
-  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), to.emplace());
-  return error == std::errc() && rest == word.data() + word.size();
-}
-
-// "section=20".
-bool take(std::string_view option, StrategyOptions& options) {
-  const std::size_t sign = std::min(option.find('='), option.size() - 1);
-  const std::string_view name = option.substr(0, sign), value = option.substr(sign + 1);
-  std::optional<double> rate;
-  if (name == "rate") {
-    if (!read(value, rate)) return false;
-    options.rate = *rate;
-    return true;
-  }
-  if (name == "compression") {
-    const Result<Compression> found = compression(value);
-    if (found.ok()) options.compression = *found;
-    return found.ok();
-  }
-  if (name == "momentum") return read(value, options.momentum);
-  if (name == "section") return read(value, options.section);
-  if (name == "peers") return read(value, options.peers);
-  if (name == "seed") return read(value, options.seed);
-  if (name == "outer_rate") return read(value, options.outer_rate);
-  if (name == "outer_momentum") return read(value, options.outer_momentum);
-  return false;
-}
-
-// "diloco/section=20/outer_rate=0.5".
-Result<Contestant> contestant(const std::string& text, double rate) {
-  const std::vector<std::string> words = split(text, '/');
-  Contestant made{text, words[0], {}};
-  made.options.rate = rate;
-  const std::vector<std::string> known = strategy_names();
-  if (std::ranges::find(known, made.name) == known.end()) {
-    return invalid(fmt::format("--strategies {}: there are {}", text, fmt::join(known, ", ")));
-  }
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if (words[i].empty() || !take(words[i], made.options))
-      return invalid(
-          fmt::format("--strategies {}: \"{}\" is no option with a value", text, words[i]));
-  }
-  return made;
-}
-
-// "+2x": sleeps two iteration times more.
-Result<double> straggler(const std::string& word) {
-  std::optional<double> times;
-  const bool is_framed = word.size() > 2 && word.front() == '+' && word.back() == 'x';
-  if (!is_framed || !read(std::string_view(word).substr(1, word.size() - 2), times) ||
-      !(*times > 0 && *times <= 1000)) {
-    return invalid(
-        fmt::format("--straggler {}: +2x, which is three times as slow, is expected", word));
-  }
-  return *times;
 }
 
 Result<std::unique_ptr<Task>> task_of(const StrategiesArguments& asked) {
@@ -106,18 +33,10 @@ Result<StrategiesOptions> understand(const StrategiesArguments& arguments) {
         fmt::format("--hosts {}: expected 1…{}, the ranks", arguments.hosts, arguments.ranks));
   WEFT_ASSIGN(Graph graph, make_graph(arguments.graph, arguments.ranks));
   WEFT_ASSIGN(std::unique_ptr<Task> task, task_of(arguments));
-  StrategiesOptions options{{}, {0}, std::move(graph), std::move(task), arguments};
+  StrategiesOptions options{{}, {}, std::move(graph), std::move(task), arguments};
   const double rate = arguments.rate > 0 ? arguments.rate : options.task->rate();
-  for (const std::string& text : split(arguments.strategies, ',')) {
-    WEFT_ASSIGN(Contestant each, contestant(text, rate));
-    options.strategies.push_back(std::move(each));
-  }
-  if (!arguments.stragglers.empty() && arguments.stragglers != "none") {
-    for (const std::string& word : split(arguments.stragglers, ',')) {
-      WEFT_ASSIGN(const double times, straggler(word));
-      options.stragglers.push_back(times);
-    }
-  }
+  WEFT_ASSIGN(options.strategies, contestants(arguments.strategies, strategy_names(), rate));
+  WEFT_ASSIGN(options.stragglers, stragglers(arguments.stragglers));
   WEFT_RETURN_IF_ERROR(check_writable(arguments.svg));
   return options;
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <weft/graph.h>
-#include <weft/strategies.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tools/weft/strategies/task.h"
+#include "tools/weft/strategies/words.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -30,12 +30,6 @@ struct StrategiesArguments {
   double loss = 0.3;
   std::string json;
   std::string svg;
-};
-
-struct Contestant {
-  std::string label;  // as typed
-  std::string name;
-  StrategyOptions options;
 };
 
 struct StrategiesOptions {

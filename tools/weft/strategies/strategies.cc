@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/weft/common/save.h"
+#include "tools/weft/strategies/bars.h"
 #include "tools/weft/strategies/race.h"
-#include "topology/canvas/canvas.h"
 
 namespace weft {
 namespace {
@@ -37,10 +37,6 @@ struct Row {
   RaceResult result;
   double kept = 1;
 };
-
-std::string straggler_text(double times) {
-  return times > 0 ? fmt::format("+{}x", times) : "none";
-}
 
 std::string header(bool has_loss) {
   return fmt::format(
@@ -92,30 +88,17 @@ std::string json(const Row& row, const StrategiesArguments& asked) {
   return object.dump();
 }
 
-// A bar for each row, one below the other; the share that was kept stands at its end.
 std::string picture(const std::vector<Row>& rows, const StrategiesArguments& asked) {
-  constexpr double kLeft = 300, kWidth = 420, kTop = 60, kBar = 16;
-  double most = 0;
-  for (const Row& row : rows) most = std::max(most, row.result.steps_per_s);
-  Canvas svg(kLeft + kWidth + 120, kTop + kBar * 1.5 * static_cast<double>(rows.size()) + 50);
-  svg.title(
-      fmt::format("Steps/s of {} ranks that compute {} ms a step", asked.ranks, asked.compute_ms));
-  double y = kTop;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    const double width = most > 0 ? kWidth * row.result.steps_per_s / most : 0;
-    const std::string name =
-        row.straggler > 0 ? "one slow by " + straggler_text(row.straggler) : row.strategy;
-    svg.text({kLeft - 8, y + kBar - 4}, name, 12, Anchor::end, "#333", row.straggler == 0);
-    svg.rect({kLeft, y}, width, kBar, line_color(row.straggler > 0 ? 1 : 0));
-    svg.text({kLeft + width + 6, y + kBar - 4},
-             row.straggler > 0 ? fmt::format("{:.0f} ({:.2f})", row.result.steps_per_s, row.kept)
-                               : fmt::format("{:.0f}", row.result.steps_per_s));
-    const bool ends = i + 1 == rows.size() || rows[i + 1].straggler == 0;
-    y += kBar * (ends ? 1.7 : 1.15);
+  std::vector<StrategyBar> bars;
+  for (const Row& row : rows) {
+    const double length = row.result.steps_per_s;
+    bars.push_back(
+        {row.strategy, row.straggler, length, bar_text(length, row.kept, row.straggler)});
   }
-  svg.text({kLeft, y + 16}, "in brackets: the share of the steps/s without a slow rank");
-  return svg.document();
+  return draw_bars(
+      bars,
+      fmt::format("Steps/s of {} ranks that compute {} ms a step", asked.ranks, asked.compute_ms),
+      kKeptText);
 }
 
 Status run(const StrategiesOptions& options, const Config& config) {
