@@ -48,21 +48,27 @@ struct Of<weft_bounded_staleness> {
   static constexpr const char* kName = "weft_bounded_staleness";
 };
 
-// What every function on an algorithm does: finds it, and calls `use` on it while its context is
-// open. `is_alone`: no other call on it meanwhile.
+// What every function on an algorithm does: finds it, and calls `use` on it and its context while
+// that is open. `is_alone`: no other call on it meanwhile.
 template <typename Shown, typename Use>
-weft_code use_algorithm(const char* function, Shown* handle, const char* argument, bool is_alone,
-                        Use&& use) {
+weft_code use_kept(const char* function, Shown* handle, const char* argument, bool is_alone,
+                   Use&& use) {
   return call(function, [&]() -> Status {
     WEFT_ASSIGN(const auto object, object_of(handle, argument));
     const std::shared_ptr<ContextObject> context = object->context.lock();
     if (context == nullptr) {
       return call_error(Code::closed, std::string("the context of ") + argument + " was closed");
     }
-    if (!is_alone) return use(object->algorithm);
+    if (!is_alone) return use(*object, *context);
     const std::lock_guard lock(object->mutex);
-    return use(object->algorithm);
+    return use(*object, *context);
   });
+}
+template <typename Shown, typename Use>
+weft_code use_algorithm(const char* function, Shown* handle, const char* argument, bool is_alone,
+                        Use&& use) {
+  return use_kept(function, handle, argument, is_alone,
+                  [&](auto& kept, ContextObject&) { return use(kept.algorithm); });
 }
 
 inline std::string name_or(const char* given, std::string usual) {

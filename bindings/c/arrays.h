@@ -30,6 +30,9 @@ inline float shown(float value) {
 inline std::uint64_t shown(std::uint64_t number) {
   return number;
 }
+inline const char* shown(const std::string& text) {
+  return text.c_str();
+}
 
 // *count := the number of values, which are copied to `to`. Without memory they are only counted.
 template <typename Value, typename Shown>

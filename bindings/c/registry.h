@@ -29,7 +29,8 @@ enum class Kind : std::uint8_t {
   push_sum,
   dpsgd,
   ad_psgd,
-  bounded_staleness
+  bounded_staleness,
+  strategy
 };
 
 struct Found {

@@ -13,10 +13,10 @@
 // WEFT_CLOSED. The text names the function and the argument.
 //
 // Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store,
-// weft_window, weft_named, weft_prepared, weft_feedback, and those of weft/c/algorithms.h). The
-// caller frees each with its `…_free` function, which accepts NULL. A value is never used twice, so a handle that was
-// freed never becomes that of another object. Objects may be freed in any order: a context keeps
-// its store and its graph.
+// weft_window, weft_named, weft_prepared, weft_feedback, weft_strategy, and those of
+// weft/c/algorithms.h). The caller frees each with its `…_free` function, which accepts NULL. A value
+// is never used twice, so a handle that was freed never becomes that of another object. Objects may be
+// freed in any order: a context keeps its store and its graph.
 //
 // Structs. The first member of a struct that may grow is its size in bytes, which the caller sets:
 //
@@ -32,7 +32,7 @@
 // Operations: weft/c/operations.h lists them, and says who owns the memory until they are done.
 // Operations that are prepared once and run many times: weft/c/prepared.h. Windows:
 // weft/c/window.h. Operations by name: weft/c/named.h. Algorithms on top of windows:
-// weft/c/algorithms.h.
+// weft/c/algorithms.h. Ways to train one model together, by name: weft/c/strategies.h.
 #pragma once
 
 #include <weft/c/algorithms.h>
@@ -48,5 +48,6 @@
 #include <weft/c/prepared.h>
 #include <weft/c/schedule.h>
 #include <weft/c/store.h>
+#include <weft/c/strategies.h>
 #include <weft/c/types.h>
 #include <weft/c/window.h>
