@@ -40,6 +40,10 @@ def average() -> npt.NDArray[np.float32]:
         window.write(0, y, [(0, 0)], 4)
     versions: dict[int, int] = window.versions()
     z: npt.NDArray[np.float32] = window.read(0, y, offset=4 * versions[0])
+    with weft.Strategy(ctx, "diloco", y, section=10, compression=weft.Compression.f16) as strategy:
+        strategy.step(z)
+        sent: int = strategy.counts()["bytes"] + len(weft.strategy_names()[0])
+    strategy.set_rate(sent / 2)
     part = ctx.split(0)
     if part is not None:
         part.close()
@@ -77,6 +81,7 @@ ctx.allreduce(np.zeros(3), op=3.5)
 ctx.set_graph("ring")
 ctx.neighbour_allreduce(np.zeros(3))
 weft.Handle().wait("soon")
+weft.Strategy(ctx, "diloco", np.zeros(3), section=2.5)
 ctx.win_create(np.zeros(3), 3)
 ctx.window("x").put(self_weight="half")
 '''
@@ -100,4 +105,4 @@ def test_mypy_strict(tmp_path: Path) -> None:
     right = check(tmp_path, RIGHT)
     assert right.returncode == 0, right.stdout
     wrong = check(tmp_path, WRONG)
-    assert wrong.stdout.count("error:") >= 6, wrong.stdout
+    assert wrong.stdout.count("error:") >= 7, wrong.stdout

@@ -18,6 +18,7 @@ void bind_prepared(nanobind::module_& module);    // Prepared
 void bind_window(nanobind::module_& module);      // Window
 void bind_named(nanobind::module_& module);       // Named
 void bind_algorithms(nanobind::module_& module);  // PushSum, DPsgd, AdPsgd, BoundedStaleness
+void bind_strategies(nanobind::module_& module);  // Strategy
 void bind_context(nanobind::module_& module);     // Context
 
 }  // namespace weft::python

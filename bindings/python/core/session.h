@@ -30,7 +30,19 @@ namespace nb = nanobind;
 struct Opened {
   explicit Opened(std::unique_ptr<Context> made) : context(std::move(made)) {}
   OpenWindows windows;
+  // Strategies that have not ended, whose memory other ranks may write to until the Context is
+  // destroyed. Guarded by the mutex.
+  std::vector<std::shared_ptr<void>> strategies;
   const std::unique_ptr<Context> context;
+
+  void add_strategy(std::shared_ptr<void> strategy) {
+    const std::lock_guard lock(mutex);
+    strategies.push_back(std::move(strategy));
+  }
+  void remove_strategy(const void* strategy) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(strategies, [&](const auto& each) { return each.get() == strategy; });
+  }
 
   void add(std::shared_ptr<OpenNamed> named) {
     const std::lock_guard lock(mutex);

@@ -99,6 +99,7 @@ from weft._core import (
     sigma2,
     size_of,
     star_graph,
+    strategy_names,
     symmetric_exponential_graph,
     torus_graph,
     tree_graph,
@@ -111,6 +112,7 @@ from weft._context import Context
 from weft._default import context, init, is_initialized, shutdown
 from weft._memory import empty, from_numpy, zeros
 from weft._named import Named
+from weft._strategies import Strategy
 from weft._window import Window
 
 __version__ = version()
@@ -193,6 +195,8 @@ __all__ = [
     "size_of",
     "star_graph",
     "Store",
+    "Strategy",
+    "strategy_names",
     "symmetric_exponential_graph",
     "TimedOut",
     "torus_graph",

@@ -1,0 +1,100 @@
+"""Ways to train one model together, by name (weft/strategies.h has the contract).
+
+    with weft.Strategy(ctx, "diloco", x, rate=0.05, section=10) as strategy:     # collective
+        for step in range(1000):
+            strategy.begin()                    # what can travel beside the computation starts
+            slope = gradient(x)                 # at the model, which must not change meanwhile
+            strategy.step(slope)                # x is where the next gradient is computed
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Optional, Type
+
+from weft import _core
+from weft._arrays import memory_of
+from weft._core import Compression
+from weft._operations import CompressionLike, compression_number
+
+if TYPE_CHECKING:
+    from weft._context import Context
+
+
+class Strategy(_core.Strategy):
+    """How ranks train one model together: docs/strategies.md has the formula of each.
+
+    Calls of several threads on one strategy are serialized. A strategy that is dropped before it has
+    ended stays with its context, as other ranks may still write to its memory.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        model: Any,
+        *,
+        rate: float = 0.1,
+        momentum: Optional[float] = None,
+        section: Optional[int] = None,
+        peers: Optional[int] = None,
+        seed: Optional[int] = None,
+        compression: CompressionLike = "none",
+        outer_rate: Optional[float] = None,
+        outer_momentum: Optional[float] = None,
+        window_name: str = "strategy",
+    ) -> None:
+        """Collective. The model of rank 0 becomes that of all ranks.
+
+        An option that is given and that the strategy does not have is InvalidArgument.
+
+        Args:
+            name: one of strategy_names().
+            model: this rank's array of a floating type, which the steps change; contiguous, writable,
+                and in memory of the host.
+            rate: of the steps.
+            momentum: of the steps, 0 to below 1; dmsgd, qg_dmsgd: 0.9 if absent.
+            section: steps between two exchanges; local_sgd, diloco, noloco: 10 if absent.
+            peers: 1 or 2 receivers a step, which change; sgp: 1 if absent.
+            seed: of random choices; 1 if absent.
+            compression: "none", "f16", "bf16", "sketch", or a Compression; all but "none" take float32.
+            outer_rate: of the step that follows a section; 0.7 if absent.
+            outer_momentum: of the same; diloco: 0.9, noloco: 0.5 if absent.
+            window_name: begins the names of windows, so strategies at the same time have different ones.
+        """
+        own = memory_of(model, "Strategy", True)
+        super().__init__(
+            context,
+            name,
+            own.address,
+            own.count,
+            own.dtype,
+            rate,
+            momentum,
+            section,
+            peers,
+            seed,
+            Compression(compression_number(compression)),
+            outer_rate,
+            outer_momentum,
+            window_name,
+            (model, own.owner),
+        )
+
+    def step(self, gradient: Any) -> None:
+        """Ends the iteration. The gradient has the size and type of the model."""
+        slope = memory_of(gradient, "Strategy.step", False)
+        self.step_raw(slope.address, slope.count, slope.dtype, slope.owner)
+
+    def __enter__(self) -> Strategy:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        """Ends the strategy, unless an exception leaves it: the other ranks may not have come so far."""
+        if kind is None:
+            self.end()
