@@ -96,10 +96,10 @@ def say_distance(what, rows):
     remark(f"{what}: ping-pong between the cores {distances[0]:.0f} to {distances[-1]:.0f} ns")
 
 
-def rows_of(command, limit_s=RUN_LIMIT_S, **settings):
+def rows_of(command, limit_s=RUN_LIMIT_S, cwd=None, **settings):
     """The JSON objects that a command prints, one a line; of a cluster's ranks, those of the first."""
-    done = subprocess.run(command, env=dict(os.environ, **settings), capture_output=True, text=True, timeout=limit_s,
-                          check=False)
+    done = subprocess.run(command, env=dict(os.environ, **settings), cwd=cwd, capture_output=True, text=True,
+                          timeout=limit_s, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
     return [json.loads(line[line.index("{"):]) for line in done.stdout.splitlines() if "{" in line]

@@ -1,0 +1,145 @@
+"""Canary (Zhou et al. 2021): several interfaces, gradients in 8 bits, and exchange that nobody waits for."""
+
+import json
+import subprocess
+
+from figures import plot
+from figures.clusters import cluster_rows
+from papers.models import MODELS
+from papers.page import number
+
+TITLE = "Canary"
+REFERENCE = ("Zhou, Li, Li, Guo, Wang, Xu: Canary: Decentralized Distributed Deep Learning Via Gradient Sketch and Partition "
+             "in Multi-Interface Networks, 2021. (Not the in-network allreduce of the same name.)")
+
+VGG19 = 532_610_000  # bytes, as the paper says
+SKETCH_HEADER = 1024
+TO_LOSS = {"canary": ("Canary", 1.00), "canary:bulk": ("BML: bulk", 1.61), "allreduce": ("allreduce", None),
+           "parameter_server": ("parameter server", 2.84)}
+
+
+def interfaces(page):
+    page.section("Table 2: an allreduce over several interfaces",
+                 "VGG19's gradients, 532.61 MB, among 16 machines, predicted: BCube(4, 2) with two interfaces of 10 Gbit/s, "
+                 "and one interface on one switch, as a tree without oversubscription has. One thread serves each "
+                 "interface. The paper's Table 2 lists the steps of one worker: two to collect and two to spread, as in "
+                 "`weft predict --algorithm bcube --plan-svg`.")
+    rows = page.run("predict", "--cluster", "examples/clusters/bcube-4-2.toml", "--operation", "allreduce", "--algorithm",
+                    "bcube", "--sizes", VGG19)
+    single = {name: page.predict("ethernet", "allreduce", VGG19, (16,), "--algorithm", name)[16]
+              for name in ("ring", "mesh")}
+    ways = {"BCube(4, 2)": rows[0]["us"], **{f"one interface, {name}": us for name, us in single.items()}}
+    page.table(("network", "ms", "beside the ring"),
+               [(name, number(us / 1000, 0), number(single["ring"] / us)) for name, us in ways.items()])
+
+
+def sketch_costs(page):
+    page.section("Fig. 22b: what a gradient sketch costs",
+                 "One core of this machine, GB/s of float32, and the time for a model beside that of its network transfer at 10 "
+                 "Gbit/s uncompressed and as a sketch.")
+    command = [str(page.weft.parent / "bench_compress"), "--benchmark_filter=(encode|decode)/sketch/1048576",
+               f"--benchmark_min_time={0.02 if page.quick else 0.3}", "--benchmark_format=json"]
+    page.commands("bench_compress --benchmark_filter='(encode|decode)/sketch/1048576'")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    speed = {each["name"].split("/")[0]: each["bytes_per_second"] for each in json.loads(done.stdout)["benchmarks"]}
+    page.table(("model", "MB", "encode and decode, ms", "10 Gbit/s, ms", "as a sketch, ms"),
+               [(name, number(4 * sum(layers) / 1e6, 1), number(1000 * sum(4 * sum(layers) / rate for rate in speed.values()), 1),
+                 number(4 * sum(layers) * 8 / 10e9 * 1000, 0), number(_sketched(layers) * 8 / 10e9 * 1000, 0))
+                for name, layers in MODELS.items()])
+    page.text(f"Encoding {speed['encode'] / 1e9:.1f} GB/s, decoding {speed['decode'] / 1e9:.1f} GB/s.")
+
+
+def _sketched(layers):
+    """Bytes of a model whose layers above 4 KiB travel as sketches, one message each."""
+    return sum(count + SKETCH_HEADER if 4 * count > 4096 else 4 * count for count in layers)
+
+
+def traffic(page):
+    page.section("Section 6.4: traffic",
+                 "Bytes that a gradient needs, each layer above 4 KiB as a sketch of its own. The paper measures 56.28% less "
+                 "than BML for VGG-19, in which other traffic counts as well. Fully connected layers have most of the bytes "
+                 "(86% of VGG-19's), which is why the paper also shrinks them by a singular value decomposition; Weft has "
+                 "no such step.")
+    page.table(("model", "MB", "as sketches, MB", "less", "of it fully connected"),
+               [(name, number(4 * sum(layers) / 1e6, 1), number(_sketched(layers) / 1e6, 1),
+                 f"{100 * (1 - _sketched(layers) / (4 * sum(layers))):.1f}%",
+                 f"{100 * sum(each for each in layers[-6:]) / sum(layers):.0f}%" if name != "ResNet18" else "0%")
+                for name, layers in MODELS.items()])
+
+
+def quality(page):
+    page.section("Fig. 22a: what a model loses by the sketch", "Digits on 8 ranks, the gradient as it is and as a sketch.")
+    steps = "60" if page.quick else "600"
+    found = page.strategies(["allreduce", "allreduce/compression=sketch", "dpsgd", "dpsgd/compression=sketch"], "-n", "8",
+                            "--task", "digits", "--compute-ms", "0", "--steps", steps, "--straggler", "none")
+    page.table(("strategy", "accuracy, %", "loss", "bytes a step"),
+               [(f"`{name}`", number(100 * row["accuracy"]), number(row["loss"], 3), number(row["bytes_per_step"], 0))
+                for (name, _), row in found.items()])
+    page.needs("Fig. 22a, shares of 20 to 80%", "a setting that sketches a share of the gradients; shown are 0 and 100%")
+
+
+def workers(page):
+    page.section("Fig. 19: accuracy by workers", "4 to 25 workers, BCube(2, 2) to BCube(5, 2) in the paper; digits here.")
+    steps, names = ("60" if page.quick else "400"), ["canary", "allreduce"]
+    cells = {}
+    for ranks in (4, 9, 16, 25):
+        found = page.strategies(names, "-n", ranks, "--task", "digits", "--compute-ms", "0", "--steps", steps, "--straggler",
+                                "none")
+        for (name, _), row in found.items():
+            cells.setdefault(name, []).append(row["accuracy"])
+    page.table(("accuracy, %", "4", "9", "16", "25"),
+               [(f"`{name}`", *(number(100 * each) for each in values)) for name, values in cells.items()])
+
+
+def to_loss(page):
+    page.section("Fig. 23: time to a loss",
+                 "Nine workers, digits, one worker of +2x. The paper's rows are times beside Canary's, for VGG19 on Fashion "
+                 "MNIST without a slow worker that it names.")
+    found = page.strategies([*TO_LOSS], "-n", "9", "--task", "digits", "--compute-ms", "5", "--straggler", "+2x", seconds=4)
+    rows = {name: row for (name, slow), row in found.items() if slow}
+    page.table(("strategy", "time beside Canary's, paper", "steps/s", "kept at +2x", "s to loss 0.3", "accuracy, %", "dropped"),
+               [(f"{TO_LOSS[name][0]} (`{name}`)", number(TO_LOSS[name][1]), number(row["steps_per_s"], 0),
+                 number(row["kept"]), number(row.get("seconds_to_loss")), number(100 * row["accuracy"]),
+                 number(row["dropped"], 0)) for name, row in rows.items()])
+
+
+def sketch_in_allreduce(page):
+    page.section("Fig. 25 to 27: the sketch in an allreduce by name",
+                 "What Horovod and BytePS gain in the paper, between two hosts of this machine whose link has 100 Mbit/s: 64 "
+                 "gradients of 64 KiB, submitted one by one.")
+    rows = {}
+    for way in ("none", "sketch"):
+        page.commands(f"tools/netns -n 2 --rates 100 --each weft perf named --tensors 64x16384 --compression {way} --transport automatic")
+        rows[way] = cluster_rows(page, "netns", 2, [100], "perf", "named", "--tensors", "64x16384", "--compression", way,
+                                 "--transport", "automatic", "--ranks", "2", "--seconds", "0.2" if page.quick else "1")
+    by_way = {way: {row["way"]: row["p50_us"] for row in each} for way, each in rows.items()}
+    page.table(("submitted as", "ms", "as sketches, ms", "times as fast"),
+               [(name, number(us / 1000, 1), number(by_way["sketch"][name] / 1000, 1), number(us / by_way["sketch"][name]))
+                for name, us in by_way["none"].items() if name in by_way["sketch"]])
+
+
+def utilization(page):
+    page.section("Fig. 7: a server's interface and a worker's",
+                 "How busy interfaces are while VGG19 trains on 18 machines with 10 Gbit/s, a second of computing a step, "
+                 "predicted. In the paper, with three servers, a server is busy up to 79.84% and a worker up to 25.69%.")
+    rows = page.run("predict", "strategies", "--strategies", "parameter_server,sharded_server,ring,prague:static", "--ranks",
+                    18, "--per-machine", 1, "--gbit", 10, "--latency", 30, "--size", "508M", "--compute-ms", 1000,
+                    "--straggler", "none")
+    page.table(("strategy", "busiest interface, %", "median, %", "s a step"),
+               [(f"`{row['strategy']}`", number(100 * row["busiest_share"], 1), number(100 * row["median_share"], 1),
+                 number(18 / row["steps_per_s"])) for row in rows])
+    page.picture("fig-7", "How busy interfaces are", lambda path: plot.bars(
+        path, "How busy the interfaces are, VGG19 on 18 machines",
+        {row["strategy"]: {"busiest": 100 * row["busiest_share"], "median": 100 * row["median_share"]} for row in rows}, "%"))
+
+
+def report(page):
+    utilization(page)
+    interfaces(page)
+    sketch_costs(page)
+    traffic(page)
+    quality(page)
+    workers(page)
+    to_loss(page)
+    sketch_in_allreduce(page)
+    page.needs("Fig. 4, 8, 9, 18, 20, 21 and 24: times, gradients and accuracies on GPUs", "16 P100 or 9 V100 GPUs, CIFAR-10")

@@ -1,0 +1,142 @@
+"""Prague (Luo et al. 2020): partial all-reduce by groups, and what a slow worker costs."""
+
+from figures import plot
+from papers.page import number
+
+TITLE = "Prague"
+REFERENCE = ("Luo, He, Zhuo, Qian: Prague: High-Performance Heterogeneity-Aware Asynchronous Decentralized Training, "
+             "ASPLOS 2020.")
+
+RANKS, MACHINES, COMPUTE_MS = 16, 4, 20
+# Strategies in the paper's words, and its speedup over a parameter server: without a slow worker, with one of +2x (Fig. 18, 20).
+WAYS = {"parameter_server": ("Parameter Server", 1.00, None), "allreduce": ("All-Reduce", 4.27, 1.66),
+        "ad_psgd": ("AD-PSGD", 1.42, 1.37), "prague:static": ("Prague static", 5.01, 2.47),
+        "prague:random": ("Prague random", 3.03, 2.13), "prague": ("Prague smart", 5.26, 4.23)}
+# Images/s without and with a worker of +5x: ResNet-18 and ResNet-200 (Fig. 21, 22).
+FIXED_TIME = {"allreduce": ((376.47, 89.8), (54.78, 13.01)), "ad_psgd": ((234.9, 104.1), (28.57, 12.45)),
+              "prague": ((412.3, 169.5), (53.43, 24.62))}
+# Iterations in ten hours and top-1 accuracy (Fig. 23).
+TEN_HOURS = {"allreduce": (55800, 66.83), "ad_psgd": (32100, 58.28), "prague:static": (58200, 63.79),
+             "prague": (56800, 64.21)}
+
+
+def stragglers(page):
+    page.section("Fig. 18 and 20 to 22: speed with and without a slow worker",
+                 f"{RANKS} ranks on {MACHINES} machines, threads that sleep {COMPUTE_MS} ms in each step as if they computed. "
+                 "A slow worker sleeps two or five iteration times more, so it is three or six times as slow; the paper "
+                 "calls this 2x and 5x. Steps are those of all ranks. The exchange is in shared memory and costs little, so "
+                 "a parameter server is nearly as fast as an all-reduce here; what a slow worker costs does not "
+                 "depend on that.")
+    found = page.strategies([*WAYS], "-n", RANKS, "--hosts", MACHINES, "--compute-ms", COMPUTE_MS, "--straggler", "+2x,+5x",
+                            seconds=4)
+    names = [name for name in WAYS if (name, 0.0) in found]
+    page.table(("strategy", "steps/s", "kept at +2x: paper", "here", "kept at +5x: paper", "here", "KiB a step"),
+               [(f"{WAYS[name][0]} (`{name}`)", number(found[name, 0.0]["steps_per_s"], 0),
+                 number(WAYS[name][2] and WAYS[name][2] / WAYS[name][1]), number(found[name, 2.0]["kept"]),
+                 _kept_of(name), number(found[name, 5.0]["kept"]), number(found[name, 0.0]["bytes_per_step"] / 1024, 0))
+                for name in names])
+    page.picture("stragglers", "Share of the speed that is kept", lambda path: plot.bars(
+        path, "Share of steps/s kept with one slow worker of 16",
+        {name: {text: found[name, slow]["kept"] for slow, text in ((2.0, "+2x"), (5.0, "+5x"))} for name in names}))
+    ideal = COMPUTE_MS / 1000
+    page.section("Fig. 2b: how much of a step is synchronization",
+                 "The part of a rank's step that is not computing. The paper measures more than 0.9 for AD-PSGD on "
+                 "TensorFlow's remote variables.")
+    page.table(("strategy", "ms a step", "synchronizing"),
+               [(f"`{name}`", number(1000 * RANKS / row["steps_per_s"], 1),
+                 number(max(0, 1 - ideal * row["steps_per_s"] / RANKS))) for name, row in
+                ((name, found[name, 0.0]) for name in names)])
+
+
+def _kept_of(name):
+    if name not in FIXED_TIME:
+        return "—"
+    shares = [slow / fast for fast, slow in FIXED_TIME[name]]
+    return " and ".join(number(share) for share in shares)
+
+
+def many(page):
+    page.section("A thousand workers",
+                 "What the paper's 16 and 32 workers cannot show: 1,024 on 128 machines with 100 Gbit/s, a model of 16 MB and "
+                 "20 ms of computing, predicted.")
+    rows = page.run("predict", "strategies", "--strategies", "parameter_server," + ",".join(list(WAYS)[1:]), "--ranks",
+                    128 if page.quick else 1024, "--generator")
+    found = {(row["strategy"], row["straggler"]): row for row in rows if row["op"] == "forecast"}
+    page.table(("strategy", "steps/s", "kept at +2x", "kept at +5x", "busiest interface, %"),
+               [(f"`{name}`", number(found[name, 0.0]["steps_per_s"], 0), number(found[name, 2.0]["kept"]),
+                 number(found[name, 5.0]["kept"]), number(100 * found[name, 0.0]["busiest_share"], 1)) for name in WAYS])
+    (generator,) = [row for row in rows if row["op"] == "generator"]
+    page.text(f"The generator of smart groups takes {generator['us_per_request']:.2f} us of a core for a request, "
+              f"{100 * generator['core_share']:.1f}% of one core for all of them. The paper's claim that it may share a "
+              "worker's machine (section 4.2) holds there.")
+
+
+def convergence(page):
+    page.section("Fig. 19: iterations to a loss",
+                 "Digits: steps of a rank until all images have loss 0.3, and what the models lose by groups. In the paper "
+                 "AD-PSGD needs the fewest, then random groups, smart ones, and the static schedule.")
+    found = page.strategies([*WAYS], "-n", RANKS, "--hosts", MACHINES, "--task", "digits", "--compute-ms", "2", "--straggler",
+                            "none", seconds=4)
+    page.table(("strategy", "steps to loss 0.3", "s to it", "accuracy, %", "distance from the mean"),
+               [(f"`{name}`", number(row.get("steps_to_loss"), 0), number(row.get("seconds_to_loss")),
+                 number(100 * row["accuracy"]), number(row["consensus"], 4)) for (name, _), row in found.items()])
+
+
+def fixed_time(page):
+    page.section("Fig. 23: a negative result, accuracy after a fixed time",
+                 "Without a slow worker the paper's smart groups make more iterations than an all-reduce in ten hours, and "
+                 "end at a lower accuracy: a group's mean is not that of all.")
+    found = page.strategies([*TEN_HOURS], "-n", RANKS, "--hosts", MACHINES, "--task", "digits", "--compute-ms", "10",
+                            "--straggler", "none", seconds=5)
+    page.table(("strategy", "iterations there", "top-1 there, %", "iterations here", "accuracy here, %", "loss here"),
+               [(f"`{name}`", number(TEN_HOURS[name][0]), number(TEN_HOURS[name][1]), number(row["steps"] / RANKS, 0),
+                 number(100 * row["accuracy"]), number(row["loss"], 3)) for (name, _), row in found.items()])
+
+
+def sections(page):
+    page.section("Fig. 17: section length",
+                 "Steps between two exchanges. Fewer exchanges are faster, and need more steps to the same loss.")
+    lengths = (1, 2, 4, 8, 16)
+    found = page.strategies([f"local_sgd/section={length}" for length in lengths], "-n", RANKS, "--task", "digits",
+                            "--compute-ms", "1", "--straggler", "none", seconds=3)
+    page.table(("section", "steps/s", "steps to loss 0.3", "accuracy, %", "KiB a step"),
+               [(name.partition("=")[2], number(row["steps_per_s"], 0), number(row.get("steps_to_loss"), 0),
+                 number(100 * row["accuracy"]), number(row["bytes_per_step"] / 1024, 1)) for (name, _), row in found.items()])
+
+
+def figure_16(page):
+    page.section("Fig. 16: an all-reduce inside a machine and between machines",
+                 "VGG-16's 553 MB, predicted for machines of 8 GPUs with one interface of 25 Gbit/s. The paper finds that "
+                 "workers inside one machine, or one on each of several, are faster than several on each of several.")
+    size = 553_000_000
+    dense = page.predict("cloud-gpus", "allreduce", size, (2, 4, 8, 16, 32), "--algorithm", "ring")
+    single = page.predict("ethernet", "allreduce", size, (4, 8, 12), "--algorithm", "ring")
+    best = page.predict("cloud-gpus", "allreduce", size, (16, 32))
+    page.table(("workers", "ms"),
+               [(f"{n} on {max(1, n // 8)} machine{'s' if n > 8 else ''}", number(us / 1000, 0)) for n, us in dense.items()]
+               + [(f"{n}, hierarchical", number(us / 1000, 0)) for n, us in best.items()]
+               + [(f"{n}, one on a machine, 10 Gbit/s", number(us / 1000, 0)) for n, us in single.items()])
+
+
+def groups(page):
+    page.section("Laws of groups: do the models meet?",
+                 "rho is the second largest eigenvalue of E[W^T W] (the paper's spectral condition: below 1). 16 ranks on 4 "
+                 "machines. A division of the smart law makes two rounds, across machines and inside.")
+    rows = [(law, page.run("graph", "--groups", law, "-n", RANKS, "--machines", MACHINES)[0])
+            for law in ("pairs", "random", "smart", "static")]
+    page.table(("law", "rho", "connected"), [(law, number(row["rho"], 3), "yes" if row["strongly_connected"] else "no")
+                                           for law, row in rows])
+    page.text("Fusing the groups {0, 3} and {3, 4} to {0, 3, 4} (section 4), ten thousand different groups that make "
+              "nothing grow (the paper keeps at most 64 communicators), no deadlock on any graph, and the static schedule up "
+              "to 16 machines of 16 ranks are properties that `tests/partial` proves.")
+
+
+def report(page):
+    stragglers(page)
+    many(page)
+    convergence(page)
+    fixed_time(page)
+    sections(page)
+    figure_16(page)
+    groups(page)
+    page.needs("Images/s, losses and accuracies of ResNets and the Transformer", "16 to 32 GPUs, ImageNet, News-Commentary")
