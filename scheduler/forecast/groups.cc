@@ -15,7 +15,10 @@ class GroupsModel : public TrainingModel {
   void begun(Rank rank) override {
     if (!is_exchange(rank)) return;
     const auto computed_us = static_cast<std::uint64_t>(training().computed_us(rank));
-    tell([this, rank, computed_us] { return generator_.request(rank, computed_us); });
+    tell([this, rank, computed_us] {
+      const auto at_us = static_cast<std::uint64_t>(training().now()) + 1;  // 0: not known
+      return generator_.request(rank, computed_us, at_us);
+    });
   }
   void computed(Rank rank) override {
     if (!is_exchange(rank)) return training().end(rank, training().now());

@@ -16,6 +16,10 @@ namespace {
 // it might be fast again.
 constexpr double kMostRounds = 64;
 
+// A worker is in time for a division if it will have computed within this part of an iteration of the
+// asker.
+constexpr double kInTime = 0.35;
+
 std::size_t largest_machine(const std::vector<int>& machine) {
   std::vector<std::size_t> sizes(machine.size());
   std::size_t largest = 0;
@@ -104,7 +108,7 @@ Status GroupGenerator::check_living(Rank worker, std::string_view event) const {
   return Status(Code::invalid_argument, fmt::format("{}: rank {} has left", event, worker), worker);
 }
 
-Status GroupGenerator::request(Rank worker, std::uint64_t computed_us) {
+Status GroupGenerator::request(Rank worker, std::uint64_t computed_us, std::uint64_t at_us) {
   WEFT_RETURN_IF_ERROR(check_living(worker, "request for a group"));
   if (of(worker).has_asked) {
     return Status(Code::invalid_argument,
@@ -118,6 +122,7 @@ Status GroupGenerator::request(Rank worker, std::uint64_t computed_us) {
   ++of(worker).requests;
   rounds_ += 1 / static_cast<double>(living_.size());
   pace_.add(worker, computed_us);
+  now_us_ = of(worker).asked_us = static_cast<double>(at_us);
   serve(worker);
   serve_deferred();
   return {};
@@ -126,7 +131,7 @@ Status GroupGenerator::request(Rank worker, std::uint64_t computed_us) {
 void GroupGenerator::serve(Rank worker) {
   if (options_.law.kind == GroupLaw::Kind::random) return draw_for(worker);
   if (of(worker).untaken == 0) {
-    if (is_slow(worker)) return defer(worker);
+    if (!is_divider(worker)) return defer(worker);
     divide_for(worker);
   }
   --of(worker).untaken;
@@ -143,21 +148,74 @@ void GroupGenerator::defer(Rank worker) {
   deferred_.push_back(worker);
 }
 
-// Those that are slow no more, because the ones that were faster have left, or are as slow now.
+// If nobody else will ask: the others have left.
 void GroupGenerator::serve_deferred() {
   std::erase_if(deferred_, [&](Rank rank) { return !of(rank).is_deferred; });
-  for (const Rank rank : deferred_) {
-    if (!of(rank).is_deferred || is_slow(rank)) continue;
-    of(rank).is_deferred = false;
-    divide_for(rank);
-    --of(rank).untaken;
-  }
+  if (deferred_.empty() || !are_all_deferred(living_.size())) return;
+  const auto ready_us = [&](Rank rank) { return of(rank).asked_us + pace_.mean_us(rank); };
+  const Rank first = std::ranges::min(deferred_, {}, ready_us);
+  of(first).is_deferred = false;
+  divide_for(first);
+  --of(first).untaken;
 }
 
-bool GroupGenerator::is_idle(Rank rank) const {
+bool GroupGenerator::are_all_deferred(std::size_t others) const {
+  const auto is_deferred = [&](Rank rank) { return of(rank).is_deferred; };
+  return static_cast<std::size_t>(std::ranges::count_if(deferred_, is_deferred)) == others;
+}
+
+// Whether a division is made for its request. Otherwise another one's division has to come, which needs
+// somebody who is not deferred.
+bool GroupGenerator::is_divider(Rank asker) const {
+  if (are_all_deferred(living_.size() - 1)) return true;
+  if (is_slow(asker)) return false;
+  if (!has_time(asker)) return true;
+  std::size_t fast = 0, in_time = 0;
+  for (const Rank rank : living_) {
+    if (is_slow(rank)) continue;
+    ++fast;
+    in_time += rank == asker || is_idle(rank, asker) ? 1 : 0;
+  }
+  return 2 * in_time >= fast;
+}
+
+bool GroupGenerator::is_idle(Rank rank, Rank asker) const {
   const Worker& worker = of(rank);
   if (worker.has_left || worker.untaken > 0) return false;
-  return !is_slow(rank) || (worker.is_deferred && worker.due <= rounds_);
+  if (!is_slow(rank)) return is_in_time(rank, asker);
+  if (!worker.is_deferred) return false;
+  return has_time(rank) ? is_in_time(rank, asker) : worker.due <= rounds_;
+}
+
+bool GroupGenerator::has_time(Rank rank) const {
+  return now_us_ > 0 && of(rank).asked_us > 0 && pace_.mean_us(rank) > 0;
+}
+
+// Whether a worker will have computed the iteration of its next group when the asker will have. One that waits
+// for a division may be earlier.
+bool GroupGenerator::is_in_time(Rank rank, Rank asker) const {
+  if (!has_time(asker) || !has_time(rank)) return true;
+  const double slack_us = kInTime * pace_.mean_us(asker);
+  const double later_us = begins_us(rank) + pace_.mean_us(rank) - now_us_ - pace_.mean_us(asker);
+  return later_us <= slack_us && (of(rank).is_deferred || later_us >= -slack_us);
+}
+
+// When the iteration of its next group begins, at the earliest: of a worker that waits for a division it has
+// begun; of others it begins when all members of their last group have computed.
+double GroupGenerator::begins_us(Rank rank) const {
+  const Worker& worker = of(rank);
+  if (worker.is_deferred) return worker.asked_us;
+  double begins_us = now_us_;
+  if (worker.last == kNone) return begins_us;
+  const Group& group = groups_[static_cast<std::size_t>(worker.last)];
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    const Rank member = group.members[i];
+    if (group.of_members[i].is_done || !has_time(member)) continue;
+    const bool computes_for_it = of(member).has_asked && of(member).untaken == 0;
+    const double since_us = computes_for_it ? of(member).asked_us : now_us_;
+    begins_us = std::max(begins_us, since_us + pace_.mean_us(member));
+  }
+  return begins_us;
 }
 
 // A random subset: the first steps of a shuffle of the living workers, which begins with the asker.
@@ -180,7 +238,7 @@ void GroupGenerator::exchange(std::size_t a, std::size_t b) {
 void GroupGenerator::divide_for(Rank asker) {
   idle_.clear();
   for (Rank rank = 0; rank < options_.size; ++rank)
-    if (rank == asker || is_idle(rank)) idle_.push_back(rank);
+    if (rank == asker || is_idle(rank, asker)) idle_.push_back(rank);
   division_.clear();
   divide({idle_, options_.machine, heads_, static_cast<std::size_t>(options_.law.group_size)},
          draws_, division_);

@@ -36,6 +36,11 @@
 // counted in rounds, in which each worker asks once: the generator has no clock. The fastest worker is
 // never slow, and its divisions serve those that are.
 //
+// Late workers. If requests say when they come, a division takes those alone that will have computed when
+// the asker will have: who has waited for a slow worker is behind, and whoever is divided with it would be,
+// too. An asker with whom less than half of the fast workers would be in time makes no division, and is in
+// the next one of the others. So it waits for them once, and not they for it.
+//
 // Who leaves still takes part in the group that runs for it, and is in no later one.
 //
 // If a worker dies, also the one with which the generator lives, a successor is made of what the living
@@ -44,7 +49,7 @@
 // old generator that arrives late must be recognized by the caller.
 //
 // Bounds. All memory is taken when the generator is made: 3 groups for each worker. A request costs
-// O(group size), where the workers are divided O(workers * log workers); other events cost
+// O(group size), where the workers are divided O(workers * (group size + log workers)); other events cost
 // O(members) of a group. An event that is an error changes nothing.
 //
 // Threads: none of its own; belongs to one thread. Internal to the module; others include partial.h.
@@ -101,8 +106,10 @@ class GroupGenerator {
   static Result<GroupGenerator> succeed(GroupOptions options, std::span<const GroupReport> reports);
 
   // The worker begins an iteration, and has computed for so long in the one before; 0: it has been in none,
-  // or cannot say. invalid_argument if it has left, or has asked before and is not done with the answer.
-  Status request(Rank worker, std::uint64_t computed_us = 0);
+  // or cannot say. `at_us`: when it began, or when its request came, on one clock for all workers; 0: not
+  // known, and then all are taken to be in time. invalid_argument if it has left, or has asked before and is
+  // not done with the answer.
+  Status request(Rank worker, std::uint64_t computed_us = 0, std::uint64_t at_us = 0);
   // The worker is done with the group that runs for it.
   Status done(Rank worker, std::uint64_t group);
   // The worker leaves as soon as it is done with the group that runs for it, if any does.
@@ -146,8 +153,9 @@ class GroupGenerator {
     int untaken = 0;  // smart: groups in its queue that no request has taken
     bool has_asked = false;
     bool has_left = false;
-    bool is_deferred = false;  // it has asked, is slow, and waits for a division at `due` or later
+    bool is_deferred = false;  // it has asked, and waits for another one's division
     double due = 0;            // in rounds
+    double asked_us = 0;       // when; 0: not known
     std::size_t place = 0;     // in living_
   };
 
@@ -166,7 +174,12 @@ class GroupGenerator {
   void defer(Rank worker);
   void serve_deferred();
   [[nodiscard]] bool is_slow(Rank worker) const;
-  [[nodiscard]] bool is_idle(Rank worker) const;
+  [[nodiscard]] bool is_idle(Rank worker, Rank asker) const;
+  [[nodiscard]] bool is_divider(Rank asker) const;
+  [[nodiscard]] bool is_in_time(Rank worker, Rank asker) const;
+  [[nodiscard]] double begins_us(Rank worker) const;
+  [[nodiscard]] bool has_time(Rank worker) const;
+  [[nodiscard]] bool are_all_deferred(std::size_t others) const;
   void draw_for(Rank worker);
   void divide_for(Rank worker);
   int make(std::span<const Rank> members, Rank asker);
@@ -191,6 +204,7 @@ class GroupGenerator {
   std::uint64_t last_number_ = 0;
   Pace pace_;
   double rounds_ = 0;  // so far: requests by the number of workers that could ask
+  double now_us_ = 0;  // of the last request; 0: not known
   std::vector<Rank> deferred_;
   std::vector<GroupAssignment> assignments_;
   // Of one division.

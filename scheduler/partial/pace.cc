@@ -4,6 +4,11 @@
 #include <algorithm>
 
 namespace weft {
+namespace {
+
+constexpr double kNewest = 0.1;  // the part of a new value in the average
+
+}  // namespace
 
 void Pace::add(Rank rank, std::uint64_t computed_us) {
   if (computed_us == 0) return;
@@ -25,6 +30,8 @@ void Pace::set(Worker& worker, double us) {
     --known_;
   }
   worker.us = us;
+  worker.mean_us =
+      us == 0 || worker.mean_us == 0 ? us : worker.mean_us + kNewest * (us - worker.mean_us);
   if (us == 0) return;
   per_us_ += 1 / us;
   ++known_;

@@ -18,11 +18,16 @@ class Pace {
   // How many iterations another worker computes, on average, while this one computes one. The shorter
   // one of its last two counts: a single pause makes no worker slow. 0: it has not said.
   [[nodiscard]] double rounds(Rank rank) const;
+  // How long it computes, as a moving average of the same; 0: it has not said.
+  [[nodiscard]] double mean_us(Rank rank) const {
+    return workers_[static_cast<std::size_t>(rank)].mean_us;
+  }
 
  private:
   struct Worker {
     double last_us = 0;
-    double us = 0;  // the shorter one of the last two; 0: not known
+    double us = 0;       // the shorter one of the last two; 0: not known
+    double mean_us = 0;  // of `us`
   };
   void set(Worker& worker, double us);
 

@@ -49,7 +49,8 @@ void Cluster::begin_iteration(Rank rank) {
   worker.report.has_asked = true;
   ++worker.report.requests;
   tell(rank, [this, rank, computed_us = worker.report.computed_us] {
-    return generator_->request(rank, computed_us);
+    const auto at_us = static_cast<std::uint64_t>(1e6 * now_) + 1;
+    return generator_->request(rank, computed_us, at_us);
   });
   const auto slow = options_.slowness.find(rank);
   const double slowness = slow == options_.slowness.end() ? 1 : slow->second;

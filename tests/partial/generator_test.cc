@@ -224,6 +224,56 @@ TEST(SmartGroups, TakeASlowWorkerInWhenItWillHaveComputed) {
   }
 }
 
+// Three of nine begin half an iteration later than the others.
+TEST(SmartGroups, TakeLateWorkersIntoTheNextDivision) {
+  const GroupOptions options{.size = 9, .law = group_law("smart:3").value()};
+  GroupGenerator generator =
+      GroupGenerator::succeed(options, idle_after(std::vector<std::uint64_t>(9, 100))).value();
+  std::map<std::uint64_t, Members> groups;
+  std::set<Rank> taken;  // by the last requests
+  const auto ask = [&](const Members& ranks, std::uint64_t at_us) {
+    taken.clear();
+    for (const Rank rank : ranks) {
+      ASSERT_TRUE(generator.request(rank, 100, at_us).ok());
+      for (const auto& [number, members] : assigned(generator)) {
+        groups[number] = members;
+        taken.insert(members.begin(), members.end());
+      }
+    }
+  };
+  const auto end_groups = [&](Rank with, bool is_with) {
+    for (auto group = groups.begin(); group != groups.end();) {
+      const auto [number, members] = *group++;
+      if ((std::ranges::count(members, with) == 1) != is_with) continue;
+      for (const Rank rank : members) ASSERT_TRUE(generator.done(rank, number).ok());
+      groups.erase(number);
+    }
+  };
+  const auto group_of = [&](Rank rank) {
+    return std::ranges::find_if(
+               groups,
+               [&](const auto& group) { return std::ranges::count(group.second, rank) == 1; })
+        ->second;
+  };
+  ask({0}, 1000);
+  ASSERT_EQ(groups.size(), 3U);
+  const Members late = group_of(0);
+  Members others;
+  for (Rank rank = 0; rank < 9; ++rank)
+    if (std::ranges::count(late, rank) == 0) others.push_back(rank);
+  ask(others, 1000);
+  ask({late[1], late[2]}, 1050);
+  end_groups(0, false);
+  ask(others, 1100);
+  EXPECT_EQ(taken, std::set(others.begin(), others.end()));
+  end_groups(0, true);
+  ask(late, 1150);
+  EXPECT_EQ(taken, std::set<Rank>{});
+  end_groups(0, false);
+  ask(others, 1200);
+  EXPECT_EQ(taken.size(), 9U);
+}
+
 TEST(SmartGroups, DoNotDeferAWorkerForASinglePause) {
   GroupGenerator generator = generator_of("smart", 2);
   for (const std::uint64_t computed_us : {100, 900, 100, 900}) {

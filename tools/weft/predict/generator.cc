@@ -23,9 +23,10 @@ class Round {
       : generator_(generator), runs_(static_cast<std::size_t>(ranks)), asked_(runs_.size()) {}
 
   void run(const std::vector<Rank>& order) {
+    now_us_ += kComputedUs;
     for (const Rank rank : order) {
       asked_[static_cast<std::size_t>(rank)] = true;
-      must(generator_.request(rank, kComputedUs));
+      must(generator_.request(rank, kComputedUs, now_us_));
       take();
       if (runs_[static_cast<std::size_t>(rank)].group != 0) ready_.push_back(rank);
     }
@@ -54,6 +55,7 @@ class Round {
   }
 
   GroupGenerator& generator_;
+  std::uint64_t now_us_ = 0;
   std::vector<GroupAssignment> runs_;  // by rank; group 0: none
   std::vector<bool> asked_;
   std::vector<Rank> ready_;
