@@ -6,7 +6,7 @@
 Each rank trains on its own part of the images. Rank 0 prints the accuracy on images that no rank
 has trained on: the mean over the ranks, and the lowest. The ranks' models come close to each other
 but need not become equal, except with --optimizer gradient. With put and get no rank waits for
-another one.
+another one; with diloco and noloco ranks meet after 10 steps each.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ def distribute(name: str, optimizer: Any, model: nn.Module) -> Any:
     }
     if name in windows:
         return windows[name](optimizer, model)
+    sections = {"diloco": bf.DistributedDiLoCoOptimizer, "noloco": bf.DistributedNoLoCoOptimizer}
+    if name in sections:
+        return sections[name](optimizer, model, section=10)
     kinds = {
         "awc": Kinds.neighbor_allreduce,
         "dynamic": Kinds.neighbor_allreduce,
@@ -81,7 +84,7 @@ def accuracy(model: nn.Module, data: Data) -> torch.Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = ["gradient", "awc", "atc", "dynamic", "allreduce", "hierarchical", "alone"]
-    names += ["put", "get", "push"]
+    names += ["put", "get", "push", "diloco", "noloco"]
     parser.add_argument("--optimizer", choices=names, default="awc")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=16)
@@ -92,7 +95,9 @@ def main() -> None:
     torch.manual_seed(bf.rank())
     model = make_model()
     bf.broadcast_parameters(model.state_dict(), root_rank=0)
-    plain = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    plain: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    if options.optimizer in ("diloco", "noloco"):  # the step between sections has a momentum of its own
+        plain = torch.optim.AdamW(model.parameters(), lr=0.003)
     optimizer = distribute(options.optimizer, plain, model)
     train, test = load()
     # One neighbor after another: a step's messages are then one in and one out.

@@ -32,6 +32,9 @@
 // if one rank's arguments are wrong, all have the error. The model and the context must outlive the
 // object. All ranks take the same number of steps, unless runs_free().
 //
+// Between step() and begin() the caller may change the model as well, by an optimizer of its own, if the
+// strategy is local_sgd, diloco or noloco: the change is part of the section.
+//
 // Models are of floating types and in memory of the host.
 //
 // Threads: one at a time may use an object. Every wait ends within Config::deadline_ms. After an

@@ -45,6 +45,7 @@ def around(text: str) -> Dict[str, Any]:
     x = weft.zeros(8, np.float32)
     return {
         "np": np,
+        "torch": torch,
         "weft": weft,
         "bf": bf,
         "ctx": weft.init(),

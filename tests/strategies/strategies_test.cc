@@ -109,6 +109,31 @@ TEST(Strategies, NoLoCoKeepsTheMeanOfAllRanks) {
   }
 }
 
+// The caller takes the steps of a section by itself, and then one with the gradient 0.
+TEST(Strategies, WhatTheCallerChangesIsPartOfTheSection) {
+  run_job(4, [](Context& context) {
+    for (const char* name : {"local_sgd", "diloco", "noloco"}) {
+      SCOPED_TRACE(name);
+      Array<double> whole(kCount, false), own(kCount, false);
+      Result<Strategy> takes_all = create(context, name, whole, {.section = 3});
+      Result<Strategy> exchanges = create(context, name, own, {.section = 1});
+      ASSERT_TRUE(takes_all.ok() && exchanges.ok());
+      const Tensor none(kCount);
+      for (int step = 1; step <= 9; ++step) {
+        take_step(*takes_all, context, whole.data());
+        const Tensor slope = slope_at(context.rank(), own.data(), kCount);
+        for (std::size_t i = 0; i < kCount; ++i) own[i] -= kRate * slope[i];
+        if (step % 3 == 0) expect_ok(exchanges->step(in(none.data(), kCount)));
+        EXPECT_TRUE(holds(
+            own.data(), kCount, [&](std::size_t i) { return whole[i]; }, 1e-12));
+      }
+      EXPECT_EQ(takes_all->counts().bytes, exchanges->counts().bytes);
+      expect_ok(takes_all->end());
+      expect_ok(exchanges->end());
+    }
+  });
+}
+
 TEST(Strategies, TheBytesAreThoseThatTravel) {
   constexpr std::uint64_t kBytes = kCount * sizeof(double);
   const std::vector<std::pair<std::string, std::uint64_t>> each_of_4{

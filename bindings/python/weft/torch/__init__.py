@@ -87,6 +87,11 @@ from weft.torch.parameters import (
     broadcast_optimizer_state,
     broadcast_parameters,
 )
+from weft.torch.strategies import (
+    DistributedDiLoCoOptimizer,
+    DistributedNoLoCoOptimizer,
+    DistributedStrategyOptimizer,
+)
 from weft.torch.topology import (
     InferDestinationFromSourceRanks,
     InferSourceFromDestinationRanks,
@@ -130,11 +135,14 @@ __all__ = [
     "DistributedAdaptThenCombineOptimizer",
     "DistributedAdaptWithCombineOptimizer",
     "DistributedAllreduceOptimizer",
+    "DistributedDiLoCoOptimizer",
     "DistributedGradientAllreduceOptimizer",
     "DistributedHierarchicalNeighborAllreduceOptimizer",
     "DistributedNeighborAllreduceOptimizer",
+    "DistributedNoLoCoOptimizer",
     "DistributedPullGetOptimizer",
     "DistributedPushSumOptimizer",
+    "DistributedStrategyOptimizer",
     "DistributedWinPutOptimizer",
     "ExponentialGraph",
     "ExponentialTwoGraph",

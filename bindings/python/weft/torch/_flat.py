@@ -66,10 +66,11 @@ class Flat:
         self.elements = end
         self._now = 0
         self._halves = [_segment(self.elements, self.dtype, self.device) for _ in range(halves)]
-        self._views = [self._views_of(half) for half in self._halves]
+        self._views = [self.views_of(half) for half in self._halves]
         self.buckets = self._cut() if is_cut else [self._all()]
 
-    def _views_of(self, half: torch.Tensor) -> List[torch.Tensor]:
+    def views_of(self, half: torch.Tensor) -> List[torch.Tensor]:
+        """The parts of memory of the shape of a half that belong to the parameters."""
         return [
             half[begin : begin + each.numel()].view(each.shape)
             for begin, each in zip(self._begins, self.parameters)
@@ -136,12 +137,17 @@ class Flat:
             view.copy_(parameter.data)
             parameter.data = view
 
+    def mark_changed(self) -> None:
+        """Tells autograd that the parameters have new values."""
+        for parameter in self.parameters:
+            torch.autograd.graph.increment_version(parameter)
+
     def turn(self) -> None:
         """Makes the parameters views of the other half."""
         self._now = 1 - self._now
         for parameter, view in zip(self.parameters, self._views[self._now]):
             parameter.data = view
-            torch.autograd.graph.increment_version(parameter)
+        self.mark_changed()
 
 
 def check_kind(parameter: torch.Tensor) -> None:

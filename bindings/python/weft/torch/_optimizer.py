@@ -55,6 +55,7 @@ class Distributed:
     _has_feedback = False
     _halves = 2
     _is_cut = True
+    _works_alone = False  # also on a rank that has no others
 
     # Of torch.optim.Optimizer:
     param_groups: List[Dict[str, Any]]
@@ -76,7 +77,7 @@ class Distributed:
         self._ready: List[bool] = []
         self._is_synchronized = False
         self._skips = False
-        if _job.size() > 1 and mine:
+        if (_job.size() > 1 or self._works_alone) and mine:
             _check_layout(mine, [each.__name__ for each in type(self).__mro__[:2]], steps)
             self._flats = flattened(list(mine.values()), self._halves, self._is_cut)
             self._places = [Place(flat, each) for flat in self._flats for each in flat.buckets]

@@ -81,7 +81,7 @@ class Windowed(FollowsForwards):
                     _job.barrier()
                 for flat, window in self._windows.items():
                     self._combine(flat, window)
-                    _changed(flat)
+                    flat.mark_changed()
         finally:
             self._reset_forwards()
         self._is_synchronized = True
@@ -238,10 +238,3 @@ class PushSum(Windowed):
             self.synchronize()
         self._is_synchronized = False
         return loss
-
-
-def _changed(flat: Flat) -> None:
-    """Tells autograd that the parameters have new values."""
-    with torch.no_grad():
-        for parameter in flat.parameters:
-            torch.autograd.graph.increment_version(parameter)

@@ -1,0 +1,82 @@
+"""weft.torch's optimizers that train by a strategy, on four ranks and on one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("networkx")
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+from conftest import as_processes  # noqa: E402
+from torch_jobs import names_of_checks, run_job  # noqa: E402
+
+RANKS = os.path.join(os.path.dirname(__file__), "torch_strategies_ranks.py")
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Any:
+    return run_job(RANKS, 4, {})
+
+
+@pytest.mark.parametrize("name", names_of_checks(RANKS))
+def test_on_four_ranks(outcome: Any, name: str) -> None:
+    outcome.require(name)
+
+
+def test_the_job_ends_well(outcome: Any) -> None:
+    assert outcome.status == 0
+
+
+def test_a_rank_alone_takes_the_steps_between_sections() -> None:
+    done = as_processes(
+        1,
+        """
+        import torch, weft.torch as bf
+        bf.init()
+        model = torch.nn.Linear(3, 1, bias=False)
+        torch.nn.init.zeros_(model.weight)
+        plain = torch.optim.SGD(model.parameters(), lr=1.0)
+        optimizer = bf.DistributedDiLoCoOptimizer(plain, model, 2, outer_rate=0.5, outer_momentum=0)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.ones(1, 3)).sum().backward()
+            optimizer.step()
+        assert torch.equal(model.weight, torch.full((1, 3), -2.0)), model.weight
+        assert optimizer.counts() == {"steps": 2, "bytes": 0, "dropped": 0}
+        print("fine")
+        """,
+        limit_s=120,
+    )
+    assert done.returncode == 0 and "fine" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_rank_that_dies_is_named_by_the_others() -> None:
+    done = as_processes(
+        3,
+        """
+        import os, torch, weft, weft.torch as bf
+        bf.init()
+        model = torch.nn.Linear(3, 1)
+        optimizer = bf.DistributedDiLoCoOptimizer(
+            torch.optim.SGD(model.parameters(), lr=0.1), model, section=2
+        )
+        try:
+            for step in range(1000):
+                if step == 3 and bf.rank() == 1:
+                    os._exit(7)
+                optimizer.zero_grad()
+                model(torch.ones(2, 3)).sum().backward()
+                optimizer.step()
+        except weft.PeerDied as error:
+            assert error.rank == 1
+            print("told", flush=True)
+        """,
+        limit_s=120,
+    )
+    assert done.returncode == 7 and done.stdout.count("told") == 2, done.stdout + done.stderr
