@@ -12,3 +12,12 @@
 #include "scheduler/plan/plan.h"
 #include "verbs/base/base.h"
 #include "verbs/memory/memory.h"
+
+namespace weft {
+
+class GroupHost;
+
+// What partial all-reduce needs of a context. Collective.
+[[nodiscard]] Result<std::unique_ptr<GroupHost>> open_group_host(Context& context);
+
+}  // namespace weft

@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/context/binder.h"
@@ -40,6 +41,9 @@
 
 namespace weft {
 
+// 0…size-1.
+[[nodiscard]] std::vector<Rank> ranks_of_size(int size);
+
 // Threads: every function may be called by any thread. The parts belong to the holder of the lane's
 // token, which the functions take.
 class Context::Core : public std::enable_shared_from_this<Context::Core>, private MetricSource {
@@ -47,8 +51,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of a new context of the ranks with this color; null for kNoColor. Collective.
   Result<std::shared_ptr<Core>> split(int color, int key);
-  // The core of a new context of the same ranks, which also has mail. Collective.
-  Result<std::shared_ptr<Core>> with_mail();
+  // The core of a new context of these ranks for a service, which also has mail. Collective over them.
+  // `number` tells it apart from others of that service.
+  Result<std::shared_ptr<Core>> with_mail(const std::vector<Rank>& ranks, std::string_view service,
+                                          std::string_view number);
   ~Core() override;
 
   // Leaves the job. Operations in flight fail with `closed`.
@@ -73,6 +79,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   [[nodiscard]] Windows& windows() { return windows_; }
 
   Result<Named> named(const NamedOptions& options);
+  // For partial all-reduce: a core with mail, of the same ranks. Collective.
+  static Result<std::unique_ptr<weft::GroupHost>> group_host(Context& context);
 
   Usage usage();
   // `rank="0",context="job"`: of the metrics.
@@ -83,7 +91,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
 
  private:
+  template <typename Host>
+  class OnCore;     // on_core.h
   class NamedHost;  // named.cc
+  class GroupHost;  // partial.cc
   enum class Extra : std::uint8_t { none, mail };
 
   Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/context/core.h"
+#include "engine/context/on_core.h"
 #include "engine/context/operands.h"
 
 namespace weft {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostCached = 65'536;
 
-Status check(const NamedOptions& options) {
+Status check_named(const NamedOptions& options) {
   if (options.cache_capacity <= kMostCached) {
     if (options.stall_ms > 0) return {};
     return Status(Code::invalid_argument, "named: stall_ms must be positive");
@@ -25,13 +26,10 @@ Status check(const NamedOptions& options) {
 }  // namespace
 
 // The core of a Named, which nobody else knows, and which has mail.
-class Context::Core::NamedHost final : public weft::NamedHost {
+class Context::Core::NamedHost final : public OnCore<weft::NamedHost> {
  public:
-  explicit NamedHost(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  using OnCore::OnCore;
 
-  [[nodiscard]] Rank rank() const override { return core_->config_.rank; }
-  [[nodiscard]] int size() const override { return core_->config_.size; }
-  [[nodiscard]] std::int64_t deadline_ms() const override { return core_->config_.deadline_ms; }
   [[nodiscard]] bool is_one_machine() const override {
     return !core_->config_.transports.networks();
   }
@@ -44,45 +42,22 @@ class Context::Core::NamedHost final : public weft::NamedHost {
     return core_->devices_.gpu_options();
   }
   [[nodiscard]] Trace& trace() override { return core_->trace_; }
-  [[nodiscard]] std::shared_ptr<Lane> shared_lane() override { return core_->shared_lane(); }
 
   Status check(const Request& request) override;
-  Status leave() override { return core_->run(Request{.collective = Collective::barrier}); }
-  Status attend(ProgressHook& hook) override {
-    const Lane::Hold hold(core_->lane_);
-    WEFT_RETURN_IF_ERROR(core_->lane_.start_thread());
-    core_->lane_.attend(&hook);
-    core_->lane_.serve();
-    return {};
-  }
-  void close() override {
-    core_->close();
-    const Lane::Hold hold(core_->lane_);
-    core_->lane_.attend(nullptr);
-  }
-
   Result<std::shared_ptr<Operation>> begin(const Request& request, std::size_t piece_bytes,
                                            bool by_nccl) override;
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
     scratch_.assign(1, static_cast<std::byte>(letter));
     scratch_.insert(scratch_.end(), message.begin(), message.end());
-    if (Status status = core_->mail_->send(to, scratch_); !status.ok()) fail(status);
+    send_mail(to, scratch_);
   }
-  bool advance_mail(const Mail::Reader& read) override;
   PeerConnection* shared_with(Rank rank) override {
     const Result<PeerConnection*> connection = core_->peers_.connection(rank);
     return connection.ok() && (*connection)->endpoint->properties().shares_memory ? *connection
                                                                                   : nullptr;
   }
-  // As its connection or the store shows.
-  bool has_left(Rank rank) override {
-    const Membership& membership = core_->membership_;
-    return core_->peers_.has_left(rank) || (membership.epoch() != 0 && membership.left(rank));
-  }
-  void fail(const Status& why) override { core_->failures_.fail(why); }
 
  private:
-  const std::shared_ptr<Core> core_;
   std::vector<std::byte> scratch_;
 };
 
@@ -119,21 +94,12 @@ Result<std::shared_ptr<Operation>> Context::Core::NamedHost::begin(const Request
   return operation;
 }
 
-// Ranks that have connected lately may write to this one, too.
-bool Context::Core::NamedHost::advance_mail(const Mail::Reader& read) {
-  Mail& mail = *core_->mail_;
-  const auto& peers = core_->peers_.all();
-  if (mail.lines() != peers.size())
-    for (const auto& [rank, connection] : peers) mail.hear(rank, *connection->endpoint);
-  const bool moved = mail.advance(read);
-  if (!mail.failure().ok()) fail(mail.failure());
-  return moved;
-}
-
 Result<Named> Context::Core::named(const NamedOptions& options) {
-  WEFT_RETURN_IF_ERROR(weft::check(options));
+  WEFT_RETURN_IF_ERROR(check_named(options));
   named::GraphOfCalls graph{edges_.graph(), edges_.is_weighted()};
-  WEFT_ASSIGN(std::shared_ptr<Core> core, with_mail());
+  const std::uint32_t number = splits_++;
+  WEFT_ASSIGN(std::shared_ptr<Core> core,
+              with_mail(ranks_of_size(config_.size), "named", std::to_string(number)));
   {
     const Lane::Hold hold(lane_);
     core->machine_graph_ = machine_graph_;

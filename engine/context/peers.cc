@@ -23,12 +23,12 @@ Status AddressBook::tell(std::string address) const {
   return rank_map_.put(key_of(rank_map_.rank()), std::move(address));
 }
 
-Result<std::string> AddressBook::address_of(Rank rank) const {
-  return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(deadline_ms_));
+Result<std::string> AddressBook::address_of(Rank rank, std::int64_t patience_ms) const {
+  return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(patience_ms));
 }
 
 Result<std::string> AddressBook::address_of_joined(Rank rank) const {
-  return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(0));
+  return address_of(rank, 0);
 }
 
 Result<PeerConnection*> Peers::find(Rank rank) {

@@ -31,7 +31,10 @@ class AddressBook {
   // Puts the address of this rank.
   [[nodiscard]] Status tell(std::string address) const;
   // Gets the address of a rank. Waits until that rank has joined, at most until the deadline.
-  [[nodiscard]] Result<std::string> address_of(Rank rank) const;
+  [[nodiscard]] Result<std::string> address_of(Rank rank) const {
+    return address_of(rank, deadline_ms_);
+  }
+  [[nodiscard]] Result<std::string> address_of(Rank rank, std::int64_t patience_ms) const;
   // The same of a rank that has been heard of, and so has put its address. Waits for the answer of the
   // rendezvous alone, so that a rank that is stopped with it holds nobody up.
   [[nodiscard]] Result<std::string> address_of_joined(Rank rank) const;

@@ -50,14 +50,19 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) 
                  hardware_);
 }
 
-// All ranks are in it, so nothing needs to be exchanged.
-Result<std::shared_ptr<Context::Core>> Context::Core::with_mail() {
-  std::vector<Rank> ranks(static_cast<std::size_t>(config_.size));
+std::vector<Rank> ranks_of_size(int size) {
+  std::vector<Rank> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// Each of the ranks knows which they are, so nothing needs to be exchanged.
+Result<std::shared_ptr<Context::Core>> Context::Core::with_mail(const std::vector<Rank>& ranks,
+                                                                std::string_view service,
+                                                                std::string_view number) {
   Config config = config_;
-  const std::uint32_t number = splits_++;
-  const std::string name = fmt::format("{}/named/{}/", number_, number);
-  if (!config.trace.empty()) config.trace += fmt::format(".named{}", number);
+  if (!config.trace.empty()) config.trace += fmt::format(".{}{}", service, number);
+  const std::string name = fmt::format("{}/{}/{}/", number_, service, number);
   return open_at(std::move(config), rank_map_.among(ranks, name), number_, hardware_, Extra::mail);
 }
 

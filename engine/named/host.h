@@ -7,8 +7,7 @@
 #include <span>
 
 #include "engine/gpu/gpu.h"
-#include "engine/lane/lane.h"
-#include "engine/mail/mail.h"
+#include "engine/mail_host/mail_host.h"
 #include "engine/trace/trace.h"
 
 namespace weft {
@@ -23,13 +22,9 @@ enum class Letter : std::uint8_t {
 };
 }  // namespace named
 
-class NamedHost {
+class NamedHost : public MailHost {
  public:
-  virtual ~NamedHost() = default;
   // Any thread.
-  [[nodiscard]] virtual Rank rank() const = 0;
-  [[nodiscard]] virtual int size() const = 0;
-  [[nodiscard]] virtual std::int64_t deadline_ms() const = 0;
   // The largest piece of a message to another machine.
   [[nodiscard]] virtual std::size_t piece_bytes() const = 0;
   // Whether all ranks share memory.
@@ -41,16 +36,8 @@ class NamedHost {
   [[nodiscard]] virtual GpuOperandOptions gpu_options() const = 0;
   // Where lanes are added at setup.
   [[nodiscard]] virtual Trace& trace() = 0;
-  // The lane. The pointer keeps the context alive.
-  [[nodiscard]] virtual std::shared_ptr<Lane> shared_lane() = 0;
   // Whether the operation could begin: its operands, root, counts and type.
   [[nodiscard]] virtual Status check(const Request& request) = 0;
-  // Waits until all ranks call it, and leaves the job.
-  [[nodiscard]] virtual Status leave() = 0;
-  // From now on the lane's turns advance the hook.
-  virtual Status attend(ProgressHook& hook) = 0;
-  // Leaves the job without the others. The hook is advanced no more.
-  virtual void close() = 0;
 
   // The rest needs the lane's token.
   // Begins an operation in the common order; send and recv begin in the order of their streams. What
@@ -61,14 +48,8 @@ class NamedHost {
                                                                  bool by_nccl = false) = 0;
   // Sends a message. An error ends the context.
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
-  // Sends and reads mail; returns whether anything moved.
-  virtual bool advance_mail(const Mail::Reader& read) = 0;
   // The connection of a rank that reads our heap in place, and we its; else nullptr.
   [[nodiscard]] virtual PeerConnection* shared_with(Rank rank) = 0;
-  // Whether the rank has closed its context, as far as this one knows.
-  [[nodiscard]] virtual bool has_left(Rank rank) = 0;
-  // Ends the context with this error.
-  virtual void fail(const Status& why) = 0;
 };
 
 }  // namespace weft

@@ -13,12 +13,14 @@
 // PushSum            SGP (Assran et al., Stochastic Gradient Push, Algorithm 1)
 // DPsgd              D-PSGD with one peer a step, as the SGP paper measures it (appendix A)
 // AdPsgd             AD-PSGD (Prague, Figure 3), on any graph and without deadlocks
+// PartialAllreduce   partial all-reduce in groups that a generator makes (Prague)
 // BoundedStaleness   how far a rank may be ahead of its neighbors (Canary, 4; Prague, 2.2)
 //
 // create() and end() are collective: all ranks call them with the same names, counts, types and
-// options, in the same order. The memory given to create() is a window's tensor: it must outlive
-// the object, and weft::allocate() saves copies. end() frees the windows; an object that is
-// destroyed without it leaves them to the context. The context must outlive the object.
+// options, in the same order. The memory given to create() must outlive the object, and
+// weft::allocate() saves copies. But for PartialAllreduce it is a window's tensor. end() frees the
+// windows; an object that is destroyed without it leaves them to the context. The context must
+// outlive the object.
 //
 // Threads: one thread at a time may use an object, but AdPsgd may be used by several.
 //
@@ -177,6 +179,94 @@ class AdPsgd {
   class State;
   explicit AdPsgd(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
+};
+
+struct PartialAllreduceOptions {
+  std::string name = "partial_allreduce";  // begins what errors say
+  // How groups are made:
+  //   smart, smart:SIZE    all workers without a group are divided at once, by machine and by speed
+  //   random, random:SIZE  each request makes a group of its worker and random others
+  //   pairs                random groups of two, as in AD-PSGD
+  //   static               a schedule that each rank computes alone; it needs equally many ranks on
+  //                        all machines, and the ranks take equally many steps
+  // SIZE: workers of a group, 3 if it is not given. Smart groups may be whole machines as well.
+  std::string law = "smart";
+  // Smart: a worker is slow if others compute at least so many iterations while it computes one. At
+  // least 2. Nobody waits for a slow worker.
+  int threshold = 2;
+  // Averages only in every so many calls of average() (Prague, Fig. 17).
+  int section = 1;
+  std::uint64_t seed = 1;  // of the groups
+};
+
+// Partial all-reduce (Luo et al., Prague, ASPLOS 2020): in each iteration a worker averages its
+// model with a small group of workers instead of with all of them.
+//
+//   for (;;) {
+//     partial.begin();             // asks for a group; the answer comes while the worker computes
+//     compute_gradient(x, slope);
+//     for (i…) x[i] -= gamma * slope[i];
+//     partial.average();           // x := the mean of x over the group
+//   }
+//   partial.end();
+//
+// A generator on the lowest rank makes the groups. A worker asks it at the beginning of an
+// iteration. At the end of the iteration the worker takes part in the groups that it was put into
+// meanwhile, up to the one that answers its request. All members of a group get the same bits. The
+// sum of the models over all ranks never changes by an average.
+//
+// average() asks for the next group as it returns. So begin() is needed at most before the first
+// average(), and each iteration costs a worker one small message in each direction. The time from
+// the end of average() to its next call is the time that the worker computes; the smart law tells
+// slow workers by it.
+//
+// The ranks may take different numbers of iterations. A rank that has done with training calls
+// end(), and is in no group that is made after that. But it takes part in the groups that it is in
+// already, so its model may change. It returns when all ranks have called end(). A rank that is
+// destroyed without end() has left the others, as if it had died.
+//
+// If ranks die, the others go on without them, with an error of no call; usage() counts it. The
+// lowest rank that is alive has the generator from then on. It waits until all others have told it
+// where they are, so this once they all wait for the slowest. A group that lost a member runs with
+// the others. Other objects of the context fail with a death as always.
+//
+// Between two averages a rank must not wait for what another rank does after an average, as in a
+// collective operation: the other one may wait in a group for this rank. Such operations belong
+// before the first average() or after end(), or are started and waited for with averages between.
+//
+// Memory: one more copy of the model, and connections of its own.
+class PartialAllreduce {
+ public:
+  // `model`: this rank's x, of a floating type, in host memory. mismatch on all ranks if their
+  // options or models differ, and says in what.
+  static Result<PartialAllreduce> create(Context& context, const Output& model,
+                                         const PartialAllreduceOptions& options = {});
+  ~PartialAllreduce();
+  PartialAllreduce(PartialAllreduce&&) noexcept;
+  PartialAllreduce& operator=(PartialAllreduce&&) noexcept;
+
+  // Asks for a group, unless this rank has asked.
+  Status begin();
+  // Returns the group that answered, ascending. A group of this rank alone is a legal answer. In the
+  // calls between two sections nothing is averaged, and the group is empty.
+  Result<std::vector<Rank>> average();
+
+  struct Usage {
+    // Of this rank with the generator.
+    std::uint64_t messages_sent = 0;
+    std::uint64_t messages_received = 0;
+    std::uint64_t groups = 0;       // in which this rank averaged with others
+    std::uint64_t successions = 0;  // new generators, or old ones that lost workers
+  };
+  [[nodiscard]] Usage usage() const;
+
+  // Collective.
+  Status end();
+
+ private:
+  class State;
+  explicit PartialAllreduce(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 struct BoundedStalenessOptions {

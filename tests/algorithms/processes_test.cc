@@ -13,10 +13,9 @@ constexpr int kRanks = 4;
 
 // The line that each rank ended with. Bounded by --deadline; nobody is ended before for the death of
 // another rank.
-std::map<int, std::string> run_job(const std::string& how, const std::string& settings) {
-  const std::string command =
-      settings + " " WEFT_BINARY " run -n 4 --deadline 60 --grace 60 -- " FAULTY_LEARNER " " + how +
-      " 2>/dev/null";
+std::map<int, std::string> run_job(const std::string& program, const std::string& settings) {
+  const std::string command = settings + " " WEFT_BINARY " run -n 4 --deadline 60 --grace 60 -- " +
+                              program + " 2>/dev/null";
   std::map<int, std::string> lines;
   FILE* output = popen(command.c_str(), "r");
   std::array<char, 4096> line{};
@@ -39,7 +38,7 @@ std::vector<std::string> ways() {
 
 void expect_others_go_on(const std::string& how, const std::string& error) {
   for (const std::string& way : ways()) {
-    const auto lines = run_job(how, way);
+    const auto lines = run_job(FAULTY_LEARNER " " + how, way);
     for (int rank = 0; rank < kRanks - 1; ++rank) {
       EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) + "] ended " + error + "\n") << way;
     }
@@ -53,6 +52,28 @@ TEST(AdPsgdProcess, ThatIsKilledInAnAverageIsNamedAndTheOthersGoOn) {
 TEST(AdPsgdProcess, ThatLeavesWithMutexesIsNamedAndTheOthersGoOn) {
   expect_others_go_on("left",
                       "peer_left: win_lock: window \"ad_psgd\": rank 3 has closed its context");
+}
+
+// Rank 0 has the generator. The survivors' models are means, and they end without an error.
+class KilledWorker : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, KilledWorker, testing::Values(0, 2));
+
+TEST_P(KilledWorker, InAGroupIsMissedByNobody) {
+  for (const std::string& way : ways()) {
+    for (const std::string law : {"smart", "random"}) {
+      const std::string program = FAULTY_WORKER " " + std::to_string(GetParam()) + " " + law;
+      const auto lines = run_job(program, way);
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const std::string want = "[" + std::to_string(rank) + "] ended ok\n";
+        if (rank == GetParam()) {
+          EXPECT_EQ(lines.count(rank), 0) << lines.at(rank);
+        } else {
+          EXPECT_TRUE(lines.contains(rank) && lines.at(rank) == want)
+              << way << " " << law << ": " << (lines.contains(rank) ? lines.at(rank) : "nothing");
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,239 @@
+// service: see the header.
+#include "engine/partial/service.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <weft/macros.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kAwaitMs = 20;  // between two looks at who has died
+
+bool is_gone(const Status& status) {
+  return status.code() == Code::peer_died || status.code() == Code::peer_left;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GroupService>> GroupService::open(std::unique_ptr<GroupHost> host,
+                                                         GroupServiceOptions options) {
+  WEFT_ASSIGN(std::vector<int> machines, host->machines());
+  std::unique_ptr<GroupService> made(new GroupService(std::move(options), std::move(machines)));
+  const Output& model = made->options_.model;
+  WEFT_ASSIGN(made->mean_,
+              Memory::allocate(std::max<std::size_t>(1, model.count * size_of(model.type))));
+  std::vector<Rank> all(static_cast<std::size_t>(host->size()));
+  std::iota(all.begin(), all.end(), 0);
+  WEFT_RETURN_IF_ERROR(made->begin_term(std::move(host), std::move(all)));
+  if (made->is_static()) WEFT_RETURN_IF_ERROR(made->schedule());
+  return made;
+}
+
+Status GroupService::begin_term(std::unique_ptr<GroupHost> host, std::vector<Rank> ranks) {
+  const bool is_first = term_ == nullptr;
+  TermOptions options{.groups = {.size = static_cast<int>(machines_.size()),
+                                 .law = options_.law,
+                                 .machine = machines_,
+                                 .seed = options_.seed},
+                      .ranks = std::move(ranks),
+                      .title = options_.title};
+  auto term = std::make_unique<GroupTerm>(std::move(host), std::move(options));
+  if (!is_first) failed_.push_back(std::move(term_));
+  term_ = std::move(term);
+  return is_static() ? Status() : term_->begin(is_first);
+}
+
+// The schedule counts ranks machine by machine.
+Status GroupService::schedule() {
+  ranks_ = term_->ranks();
+  std::ranges::stable_sort(ranks_, {},
+                           [&](Rank rank) { return machines_[static_cast<std::size_t>(rank)]; });
+  const int machines = 1 + std::ranges::max(machines_);
+  shape_ = {machines, static_cast<int>(machines_.size()) / machines};
+  for (const int machine : machines_) {
+    if (std::ranges::count(machines_, machine) == shape_.local_size) continue;
+    return Status(
+        Code::unavailable,
+        fmt::format("{}: static groups need equally many ranks on all machines", options_.title));
+  }
+  place_ = static_cast<int>(std::ranges::find(ranks_, term_->host().rank()) - ranks_.begin());
+  return {};
+}
+
+void GroupService::say(const GroupMessage& message) {
+  if (is_static()) return;
+  ++usage_.messages_sent;
+  term_->send(message);
+}
+
+Status GroupService::ask() {
+  if (has_ended_) return Status(Code::invalid_argument, options_.title + ": it has ended");
+  if (has_asked_) return {};
+  has_asked_ = true;
+  ++requests_;
+  say({.asks = true, .computed_us = computed_us_});
+  return {};
+}
+
+Result<std::vector<Rank>> GroupService::average(bool asks) {
+  if (computes_since_ns_ != 0) {
+    computed_us_ = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(1, (now_ns() - computes_since_ns_) / 1000));
+  }
+  WEFT_RETURN_IF_ERROR(ask());
+  while (true) {
+    WEFT_ASSIGN(const GroupMessage group, next(false));
+    WEFT_ASSIGN(const bool has_run, run(group));
+    if (!has_run) continue;
+    finish(group, asks && group.answers);
+    if (!group.answers) continue;
+    computes_since_ns_ = now_ns();
+    return group.members;
+  }
+}
+
+Result<GroupMessage> GroupService::next(bool leaves) {
+  if (is_static()) return next_static();
+  while (true) {
+    Result<GroupMessage> message = term_->next(leaves);
+    if (!message.ok()) {
+      WEFT_RETURN_IF_ERROR(recover(message.status()));
+      continue;
+    }
+    ++usage_.messages_received;
+    failed_.clear();
+    if (message->kind == GroupMessage::Kind::assignment) {
+      newest_ = *message;
+      newest_.is_done = false;
+    }
+    return message;
+  }
+}
+
+Result<GroupMessage> GroupService::next_static() {
+  WEFT_ASSIGN(std::vector<Rank> group, static_group(requests_ - 1, shape_, place_));
+  for (Rank& each : group) each = ranks_[static_cast<std::size_t>(each)];
+  std::ranges::sort(group);
+  return GroupMessage{.kind = GroupMessage::Kind::assignment,
+                      .answers = true,
+                      .group = requests_,
+                      .members = std::move(group)};
+}
+
+// Whether the group has run. If not, a member is gone, and another assignment follows.
+Result<bool> GroupService::run(const GroupMessage& group) {
+  if (group.members.size() < 2) return true;
+  std::vector<Rank> numbers;
+  for (const Rank rank : group.members) numbers.push_back(term_->number_of(rank));
+  const Output& model = options_.model;
+  const Status status = term_->host().run(Request{.collective = Collective::group_average,
+                                                  .input = {model.data, model.count, model.type},
+                                                  .output = {mean_.data(), model.count, model.type},
+                                                  .group = numbers});
+  if (!status.ok()) {
+    WEFT_RETURN_IF_ERROR(recover(status));
+    return false;
+  }
+  if (model.count != 0) std::memcpy(model.data, mean_.data(), model.count * size_of(model.type));
+  ++usage_.groups;
+  return true;
+}
+
+void GroupService::finish(const GroupMessage& group, bool asks) {
+  newest_.is_done = true;
+  if (group.answers) has_asked_ = asks;
+  if (asks) ++requests_;
+  say({.asks = asks, .group = group.group, .computed_us = computed_us_});
+}
+
+Status GroupService::recover(Status why) {
+  while (true) {
+    std::vector<Rank> left = survivors(why);
+    if (is_static() || left.size() == term_->ranks().size()) return in_first_numbers(why);
+    WEFT_ASSIGN(std::unique_ptr<GroupHost> host, term_->host().among(left));
+    WEFT_RETURN_IF_ERROR(begin_term(std::move(host), std::move(left)));
+    ++usage_.successions;
+    why = await_generator();
+    if (!why.ok()) continue;
+    report();
+    return {};
+  }
+}
+
+// Ranks of the first term.
+std::vector<Rank> GroupService::survivors(const Status& why) {
+  std::vector<Rank> left;
+  for (const Rank rank : term_->ranks()) {
+    const Rank number = term_->number_of(rank);
+    const bool is_named = is_gone(why) && why.rank() == number;
+    if (!is_named && !term_->host().has_died(number)) left.push_back(rank);
+  }
+  return left;
+}
+
+// The generator's rank may compute for long before it hears of the death, and may die meanwhile.
+Status GroupService::await_generator() {
+  if (term_->generates()) return {};
+  const Deadline deadline = Deadline::after_ms(term_->host().deadline_ms());
+  while (true) {
+    const Status status = term_->host().await(0, kAwaitMs);
+    if (status.code() != Code::timed_out || deadline.passed()) return status;
+    WEFT_RETURN_IF_ERROR(term_->failure());
+  }
+}
+
+void GroupService::report() {
+  GroupMessage message = newest_;
+  message.kind = GroupMessage::Kind::report;
+  message.asks = has_asked_;
+  message.leaves = leaves_;
+  message.requests = requests_;
+  message.computed_us = computed_us_;
+  say(message);
+}
+
+// An error of a later term has the numbers of that term's context.
+Status GroupService::in_first_numbers(const Status& why) const {
+  const std::vector<Rank>& ranks = term_->ranks();
+  if (ranks.size() == machines_.size() || why.rank() == kNoRank) return why;
+  return Status(why.code(),
+                fmt::format("{} (ranks are counted in {})", why.text(), fmt::join(ranks, ", ")),
+                ranks[static_cast<std::size_t>(why.rank())]);
+}
+
+Status GroupService::end() {
+  if (has_ended_) return {};
+  if (is_static()) {
+    has_ended_ = true;
+    return term_->host().leave();
+  }
+  if (!std::exchange(leaves_, true)) say({.leaves = true});
+  bool is_over = false;
+  while (true) {
+    const Result<GroupMessage> message = next(true);
+    if (!message.ok()) {
+      if (!is_over) return message.status();
+      break;
+    }
+    if (message->kind == GroupMessage::Kind::over) {
+      is_over = true;
+      const Status left = term_->host().leave();
+      if (left.ok() || !is_gone(left)) break;
+      // Others may have missed the end.
+      if (!recover(left).ok()) break;
+      continue;
+    }
+    WEFT_ASSIGN(const bool has_run, run(*message));
+    if (has_run) finish(*message, false);
+  }
+  has_ended_ = true;
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,310 @@
+// Partial all-reduce: groups average exactly, the sum of all models stays, nobody waits for a slow worker, and
+// one that leaves is in no later group.
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <mutex>
+#include <numeric>
+#include <set>
+
+#include "engine/algorithms/algorithms.h"
+#include "tests/window/window_job.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kCount = 3000;
+
+// A worker whose model has one value everywhere.
+struct Worker {
+  Worker(Context& context, double value, const PartialAllreduceOptions& options,
+         std::size_t count = kCount)
+      : x(count, true) {
+    for (std::size_t i = 0; i < count; ++i) x[i] = value;
+    Result<PartialAllreduce> made =
+        PartialAllreduce::create(context, out(x.data(), count), options);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    if (made.ok()) partial.emplace(*std::move(made));
+  }
+  PartialAllreduce* operator->() { return &*partial; }
+  std::vector<Rank> average() {
+    Result<std::vector<Rank>> group = partial->average();
+    EXPECT_TRUE(group.ok()) << group.status().to_string();
+    return group.ok() ? *std::move(group) : std::vector<Rank>();
+  }
+
+  Array<double> x;
+  std::optional<PartialAllreduce> partial;
+};
+
+// A worker computes: it takes this long, however many threads the machine runs.
+void compute(std::int64_t ms) {
+  const std::int64_t end = now_ns() + ms * 1'000'000;
+  while (now_ns() < end) std::this_thread::yield();
+}
+
+class PartialAllreduceTest : public OverBoth {};
+INSTANTIATE_TEST_SUITE_P(Ways, PartialAllreduceTest, kBothWays, name_of);
+
+TEST_P(PartialAllreduceTest, RanksAgreeAndTheSumStays) {
+  for (const std::string law : {"smart", "smart:2", "random", "random:4", "pairs", "static"}) {
+    run(5, [&](Context& context) {
+      Worker worker(context, context.rank(), {.law = law});
+      ASSERT_TRUE(worker.partial) << law;
+      for (int each = 0; each < 40; ++each) {
+        const std::vector<Rank> group = worker.average();
+        EXPECT_TRUE(std::ranges::binary_search(group, context.rank()));
+      }
+      expect_ok(worker->end());
+      EXPECT_TRUE(holds(worker.x.data(), kCount, 2.0, 0.5)) << law;
+      EXPECT_TRUE(holds(worker.x.data(), kCount, worker.x[0])) << law;
+      double sum = 0;
+      expect_ok(context.allreduce(in(&worker.x[0], 1), out(&sum, 1), ReduceOp::sum));
+      EXPECT_NEAR(sum, 10, 1e-9) << law;
+    });
+  }
+}
+
+// Each rank has a bit of its own, so that a mean shows whose models are in it.
+TEST_P(PartialAllreduceTest, AGroupHasTheMeanOfItsMembers) {
+  run(6, [&](Context& context) {
+    Worker worker(context, 1 << context.rank(), {.law = "smart:2"});
+    ASSERT_TRUE(worker.partial);
+    const std::vector<Rank> group = worker.average();
+    double sum = 0;
+    for (const Rank rank : group) sum += 1 << rank;
+    EXPECT_TRUE(holds(worker.x.data(), kCount, sum / static_cast<double>(group.size())));
+    expect_ok(worker->end());
+  });
+}
+
+TEST(PartialAllreduce, AnIterationCostsOneMessageInEachDirection) {
+  run_job(4, [](Context& context) {
+    Worker worker(context, context.rank(), {});
+    ASSERT_TRUE(worker.partial);
+    expect_ok(worker->begin());
+    for (int each = 0; each < 50; ++each) worker.average();
+    const PartialAllreduce::Usage usage = worker->usage();
+    EXPECT_EQ(usage.messages_sent, 51);  // one more is for the next group
+    EXPECT_EQ(usage.messages_received, 50);
+    EXPECT_LE(usage.groups, 50);
+    EXPECT_EQ(usage.successions, 0);
+    expect_ok(worker->end());
+  });
+}
+
+TEST(PartialAllreduce, ASectionAveragesInItsLastIteration) {
+  run_job(3, [](Context& context) {
+    Worker worker(context, context.rank(), {.section = 4});
+    ASSERT_TRUE(worker.partial);
+    for (int each = 1; each <= 12; ++each) {
+      expect_ok(worker->begin());
+      EXPECT_EQ(worker.average().empty(), each % 4 != 0) << each;
+    }
+    EXPECT_EQ(worker->usage().groups, 3);
+    expect_ok(worker->end());
+  });
+}
+
+TEST(PartialAllreduce, RanksMayTakeDifferentNumbersOfIterations) {
+  for (const std::string law : {"smart", "random"}) {
+    run_job(5, [&](Context& context) {
+      Worker worker(context, context.rank(), {.law = law});
+      ASSERT_TRUE(worker.partial);
+      for (int each = 0; each < 10 * context.rank(); ++each) worker.average();
+      expect_ok(worker->end());
+      double sum = 0;
+      expect_ok(context.allreduce(in(&worker.x[0], 1), out(&sum, 1), ReduceOp::sum));
+      EXPECT_NEAR(sum, 10, 1e-9);
+    });
+  }
+}
+
+// Of four workers nearly every group of three has each of them, unless it has left.
+TEST(PartialAllreduce, AWorkerThatLeavesIsInNoLaterGroup) {
+  constexpr int kGroups = 20;
+  run_job(4, [&](Context& context) {
+    Worker worker(context, context.rank(), {.law = "random"});
+    ASSERT_TRUE(worker.partial);
+    int without = 0, groups = 0;
+    if (context.rank() == 3) {
+      worker.average();
+      without = kGroups;
+    }
+    while (without < kGroups && groups++ < 2000)
+      without = std::ranges::binary_search(worker.average(), 3) ? 0 : without + 1;
+    EXPECT_EQ(without, kGroups);
+    expect_ok(worker->end());
+  });
+}
+
+// Once a worker is known to be slow, the others end iterations while it computes.
+TEST(PartialAllreduce, NobodyWaitsForASlowWorker) {
+  constexpr Rank kSlow = 3;
+  std::latch has_fast(3);
+  run_job(4, [&](Context& context) {
+    const bool is_slow = context.rank() == kSlow;
+    Worker worker(context, context.rank(), {});
+    ASSERT_TRUE(worker.partial);
+    // Its second iteration shows that it is slow.
+    for (int each = 0; each < (is_slow ? 3 : 6); ++each) {
+      compute(is_slow ? 100 : 2);
+      const std::vector<Rank> group = worker.average();
+      if (!is_slow && each >= 3) {
+        EXPECT_LE(group.size(), 4);
+      }
+    }
+    // It now computes until each of the others has ended this many iterations.
+    if (is_slow) {
+      has_fast.wait();
+    } else {
+      for (int each = 0; each < 4; ++each) worker.average();
+      has_fast.count_down();
+    }
+    expect_ok(worker->end());
+  });
+}
+
+// The generator needs no call of its rank. One of the two pairs is without rank 0.
+TEST(PartialAllreduce, TheGeneratorServesWhileItsRankComputes) {
+  std::latch has_averaged(2);
+  run_job(4, [&](Context& context) {
+    Worker worker(context, context.rank(), {.law = "smart:2"});
+    ASSERT_TRUE(worker.partial);
+    if (context.rank() == 0) {
+      has_averaged.wait();
+    } else if (worker.average().front() != 0) {
+      has_averaged.count_down();
+    }
+    expect_ok(worker->end());
+  });
+}
+
+TEST(PartialAllreduce, DoesNotStandInTheWayOfTheContext) {
+  run_job(4, [](Context& context) {
+    Worker worker(context, context.rank(), {});
+    ASSERT_TRUE(worker.partial);
+    double one = 1, sum = 0;
+    Result<Handle> other = context.allreduce_start(in(&one, 1), out(&sum, 1), ReduceOp::sum);
+    ASSERT_TRUE(other.ok());
+    for (int each = 0; each < 20; ++each) worker.average();
+    expect_ok(other->wait());
+    EXPECT_EQ(sum, 4);
+    for (int each = 0; each < 20; ++each) worker.average();
+    expect_ok(worker->end());
+  });
+}
+
+// As if it had died: the others go on.
+TEST(PartialAllreduce, WithoutEndARankHasLeftTheOthers) {
+  for (const Rank gone : {0, 2}) {
+    run_job(4, [&](Context& context) {
+      Worker worker(context, context.rank(), {.law = "random"});
+      ASSERT_TRUE(worker.partial);
+      for (int each = 0; each < 5; ++each) worker.average();
+      if (context.rank() == gone) {
+        worker.partial.reset();
+      } else {
+        for (int each = 0; each < 30; ++each) worker.average();
+        EXPECT_FALSE(std::ranges::binary_search(worker.average(), gone));
+        EXPECT_EQ(worker->usage().successions, 1);
+        expect_ok(worker->end());
+      }
+      expect_ok(context.barrier());
+    });
+  }
+}
+
+TEST(PartialAllreduce, ARankAloneAveragesWithNobody) {
+  for (const std::string law : {"smart", "random", "static"}) {
+    run_job(1, [&](Context& context) {
+      Worker worker(context, 7, {.law = law});
+      ASSERT_TRUE(worker.partial);
+      EXPECT_EQ(worker.average(), std::vector<Rank>{0});
+      EXPECT_EQ(worker.x[0], 7);
+      expect_ok(worker->end());
+    });
+  }
+}
+
+TEST(PartialAllreduce, AModelMayBeEmpty) {
+  run_job(3, [](Context& context) {
+    Worker worker(context, 0, {}, 0);
+    ASSERT_TRUE(worker.partial);
+    for (int each = 0; each < 5; ++each) worker.average();
+    expect_ok(worker->end());
+  });
+}
+
+// Groups need no communicators or other state of their own.
+TEST(PartialAllreduceBounds, TenThousandDifferentGroupsGrowNothing) {
+  constexpr int kRanks = 12;
+  constexpr int kIterations = 900;
+  std::set<std::pair<int, std::vector<Rank>>> groups;
+  std::mutex mutex;
+  run_job(kRanks, [&](Context& context) {
+    Worker worker(context, context.rank(), {.law = "random:6"}, 64);
+    ASSERT_TRUE(worker.partial);
+    std::size_t before = 0;
+    for (int each = 0; each < kIterations; ++each) {
+      const std::vector<Rank> group = worker.average();
+      const std::lock_guard lock(mutex);
+      groups.emplace(each, group);
+      if (each == kIterations / 10) before = mallinfo2().uordblks;
+    }
+    const std::size_t after = mallinfo2().uordblks;
+    // The set of groups above grows.
+    const std::size_t of_the_test = kRanks * kIterations * 200;
+    EXPECT_LT(after, before + of_the_test + (std::size_t{1} << 20));
+    expect_ok(worker->end());
+  });
+  EXPECT_GT(groups.size(), 9000);
+}
+
+TEST(PartialAllreduceErrors, NameWhatIsWrong) {
+  run_job(2, [](Context& context) {
+    double x = 0;
+    std::int32_t number = 0;
+    const auto text = [&](const PartialAllreduceOptions& options) {
+      return std::string(PartialAllreduce::create(context, out(&x, 1), options).status().text());
+    };
+    EXPECT_NE(text({.law = "greedy"}).find("unknown law of groups 'greedy'"), std::string::npos);
+    EXPECT_NE(text({.law = "smart:1"}), "");
+    EXPECT_NE(text({.threshold = 1}), "");
+    EXPECT_EQ(
+        text({.section = 0}),
+        "partial all-reduce \"partial_allreduce\": a section of 0 iterations has less than 1");
+    EXPECT_EQ(PartialAllreduce::create(context, out(&number, 1)).status().text(),
+              "partial all-reduce \"partial_allreduce\": a model of i32 cannot be averaged");
+  });
+}
+
+TEST(PartialAllreduceErrors, RanksThatDifferAllSayInWhat) {
+  run_job(3, [](Context& context) {
+    const bool differs = context.rank() == 2;
+    double x[2] = {};
+    const auto text = [&](const PartialAllreduceOptions& options, std::size_t count = 1) {
+      const Status status = PartialAllreduce::create(context, out(x, count), options).status();
+      EXPECT_EQ(status.code(), Code::mismatch);
+      EXPECT_EQ(status.rank(), 2);
+      return std::string(status.text());
+    };
+    const std::string title = "partial all-reduce \"partial_allreduce\": rank 2 has ";
+    EXPECT_EQ(text({.seed = differs ? 5U : 6U}), title + "seed 5, rank 0 has 6");
+    EXPECT_EQ(text({.law = differs ? "smart:4" : "smart:3"}), title + "group size 4, rank 0 has 3");
+    EXPECT_EQ(text({.threshold = differs ? 3 : 2}), title + "threshold 3, rank 0 has 2");
+    EXPECT_EQ(text({.section = differs ? 3 : 2}), title + "section 3, rank 0 has 2");
+    EXPECT_EQ(text({}, differs ? 2 : 1), title + "count of elements 2, rank 0 has 1");
+    // The next one of equal ranks is well.
+    Worker worker(context, 0, {});
+    ASSERT_TRUE(worker.partial);
+    worker.average();
+    expect_ok(worker->end());
+    EXPECT_EQ(worker->average().status().code(), Code::invalid_argument);
+  });
+}
+
+}  // namespace
+}  // namespace weft
