@@ -78,6 +78,12 @@ def show(name, measured, target, relative_to, is_met):
     print(f"{name:<52} {measured:>9} {target:>9}  {relative_to:<44} {'met' if is_met else 'short'}", flush=True)
 
 
+def missing(name, target, why):
+    """A figure of what is not in this build."""
+    FIGURES.append((name, "-", target, why, "missing", REMARK[0]))
+    print(f"{name:<52} {'-':>9} {target:>9}  {why:<44} missing", flush=True)
+
+
 def at_least(name, ratio, least, relative_to):
     show(name, f"{ratio:.2f}", f">= {least:.2f}", relative_to, ratio >= least)
 
