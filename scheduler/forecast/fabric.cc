@@ -68,6 +68,21 @@ double Fabric::send(double now, Rank from, Rank to, double bytes) {
   return latency_us() + std::max(carry_out(now, source, bytes), carry_in(now, destination, bytes));
 }
 
+double Fabric::send_all(double now, Rank from, double bytes) {
+  const double here = per_machine_ - 1;
+  const double elsewhere = ranks_ - per_machine_;
+  sent_ += bytes * (here + elsewhere);
+  const int source = machine_of(from);
+  double end = now;
+  for (Rank rank = source * per_machine_; rank < (source + 1) * per_machine_; ++rank)
+    if (rank != from) end = std::max(end, read(now, rank, bytes));
+  if (machines() < 2) return end;
+  end = std::max(end, carry_out(now, source, bytes * elsewhere));
+  for (int machine = 0; machine < machines(); ++machine)
+    if (machine != source) end = std::max(end, carry_in(now, machine, bytes * per_machine_));
+  return end + latency_us();
+}
+
 double Fabric::average(double now, std::span<const Rank> members, double bytes, AverageWay way) {
   sent_ += 2 * bytes * static_cast<double>(members.size() - 1);
   double end = now;

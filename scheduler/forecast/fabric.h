@@ -24,6 +24,8 @@ class Fabric {
 
   // From one rank to another. Returns when it has arrived.
   double send(double now, Rank from, Rank to, double bytes);
+  // From one rank to all others. Returns when all have it.
+  double send_all(double now, Rank from, double bytes);
   // A mean over the members, who are ascending. Returns when all have it.
   double average(double now, std::span<const Rank> members, double bytes, AverageWay way);
 

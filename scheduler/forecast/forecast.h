@@ -65,7 +65,8 @@ struct TrainingForecast {
   std::uint64_t dropped = 0;  // gradients that are in no model
 };
 
-// "parameter_server", …: the names of weft/strategies.h, in their order.
+// "parameter_server", …: the names of weft/strategies.h, and "canary", "canary:bulk", "canary:bounded" and
+// "canary:asynchronous".
 [[nodiscard]] std::vector<std::string> forecast_strategies();
 
 // invalid_argument, which names what is wrong: no such strategy, an option that it does not have, or a number

@@ -27,6 +27,10 @@ constexpr std::array kForecasts{
     ForecastRow{"prague:static", kForecastSection, 1, forecast_prague_static},
     ForecastRow{"prague", kForecastSection | kForecastGroupSize, 1, forecast_prague},
     ForecastRow{"prague:random", kForecastSection | kForecastGroupSize, 1, forecast_prague_random},
+    ForecastRow{"canary", 0, 1, forecast_canary},
+    ForecastRow{"canary:bulk", 0, 1, forecast_canary_bulk},
+    ForecastRow{"canary:bounded", 0, 1, forecast_canary_bounded},
+    ForecastRow{"canary:asynchronous", 0, 1, forecast_canary_asynchronous},
 };
 
 }  // namespace

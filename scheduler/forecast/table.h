@@ -34,6 +34,8 @@ MakeTrainingModel forecast_sharded_server, forecast_allreduce, forecast_ring;  /
 MakeTrainingModel forecast_noloco, forecast_prague_static;                     // together.cc
 MakeTrainingModel forecast_dpsgd, forecast_dpsgd_awc, forecast_dmsgd;          // neighbors.cc
 MakeTrainingModel forecast_ad_psgd;                                            // neighbors.cc
+MakeTrainingModel forecast_canary, forecast_canary_bulk;                       // canary.cc
+MakeTrainingModel forecast_canary_bounded, forecast_canary_asynchronous;       // canary.cc
 MakeTrainingModel forecast_prague, forecast_prague_random;                     // groups.cc
 
 }  // namespace weft

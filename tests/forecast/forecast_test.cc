@@ -129,6 +129,24 @@ TEST(Forecast, SmartGroupsHardlyWaitForASlowWorker) {
   EXPECT_GT(kept(job, 5), 0.85);
 }
 
+// With s = 18 a bounded rank is stopped after 18 iterations, and canary's slow one drops its gradients.
+TEST(Forecast, CanarysRulesSayWhoWaits) {
+  TrainingJob job = job_of("canary:bulk");
+  job.steps = 400;
+  EXPECT_NEAR(kept(job, 2), 1.0 / 3, 0.01);
+  job.strategy = "canary:bounded";
+  EXPECT_NEAR(kept(job, 2), 1.0 / 3, 0.01);
+  for (const char* name : {"canary", "canary:asynchronous"}) {
+    job.strategy = name;
+    EXPECT_NEAR(kept(job, 2), (15 + 1.0 / 3) / 16, 0.01) << name;
+    job.straggler = 2;
+    EXPECT_EQ(of(job).dropped > 0, job.strategy == "canary");
+    job.straggler = 0;
+  }
+  job.model_bytes = 1e6;
+  EXPECT_NEAR(of(job).bytes_per_step, 15e6, 1e6);
+}
+
 // Canary, Fig. 7: the interface of the server is busy all the time, those of the workers hardly are.
 TEST(Forecast, TheServersInterfaceIsTheBusiest) {
   TrainingJob job = job_of("parameter_server", 64, 1);
