@@ -91,7 +91,7 @@ struct Outcome {
 weft::Result<Outcome> learn(weft::Context& context, const Task& task, const Method& method) {
   const Batches batches(share(task.rows.training, context.rank(), context.size()), kBatch,
                         kSeed + 1000 * static_cast<std::uint64_t>(context.rank() + 1));
-  WEFT_ASSIGN(const Tensor model, method.learn(context, task.data, batches));
+  WEFT_ASSIGN(const Tensor model, learn_by(method, context, task.data, batches));
   const std::vector<float> alone = learn_alone(task.data, batches);
   const auto measure = [&](Model which) { return accuracy(which, task.data, task.rows.held_out); };
 

@@ -22,25 +22,21 @@ using Tensor = examples::Tensor<float>;
 // A gradient step on the next batch.
 void descend(const Dataset& data, Batches& batches, std::span<float> model);
 
-// The model of this rank after kSteps. The graph is the context's. Collective.
-using Learn = weft::Result<Tensor> (*)(weft::Context&, const Dataset&, Batches);
-
-// Decentralized SGD, adapt then combine: x_i := sum_j w_ij (x_j - step * g_j). All ranks take step
-// k before any of their neighbors takes step k + 1.
-weft::Result<Tensor> learn_by_averaging(weft::Context& context, const Dataset& data,
-                                        Batches batches);
-// SGP (Assran et al., Algorithm 1) with one peer a step. The gradient is computed at z = x / w
-// while the messages of the step travel, and messages may be one step late.
-weft::Result<Tensor> learn_by_push_sum(weft::Context& context, const Dataset& data,
-                                       Batches batches);
-// AD-PSGD (Prague, Figure 3). No rank waits for another, except for its mutex.
-weft::Result<Tensor> learn_by_pairs(weft::Context& context, const Dataset& data, Batches batches);
-
 struct Method {
   std::string_view name;
-  Learn learn = nullptr;
+  std::string_view strategy;  // of weft::Strategy
 };
+
+// averaging: decentralized SGD, adapt then combine: x_i := sum_j w_ij (x_j - step * g_j). All ranks take
+// step k before any of their neighbors takes step k + 1.
+// sgp: SGP (Assran et al., Algorithm 1) over the one-peer exponential graph, whichever is given. The
+// gradient is computed at z = x / w while the messages of the step travel.
+// ad-psgd: AD-PSGD (Prague, Figure 3). No rank waits for another, except for its mutex.
 inline constexpr std::array<Method, 3> kMethods{
-    {{"averaging", learn_by_averaging}, {"sgp", learn_by_push_sum}, {"ad-psgd", learn_by_pairs}}};
+    {{"averaging", "dpsgd"}, {"sgp", "sgp"}, {"ad-psgd", "ad_psgd"}}};
+
+// The model of this rank after kSteps. The graph is the context's. Collective.
+weft::Result<Tensor> learn_by(const Method& method, weft::Context& context, const Dataset& data,
+                              Batches batches);
 
 }  // namespace digits
