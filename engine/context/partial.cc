@@ -30,8 +30,9 @@ class Context::Core::GroupHost final : public OnCore<weft::GroupHost> {
     return core_->peers_.addresses().address_of(rank, patience_ms).status();
   }
   Result<std::unique_ptr<weft::GroupHost>> among(const std::vector<Rank>& ranks) override {
-    WEFT_ASSIGN(std::shared_ptr<Core> core,
-                parent_->with_mail(ranks, "groups", fmt::format("{}-{}", number_, fmt::join(ranks, ","))));
+    WEFT_ASSIGN(
+        std::shared_ptr<Core> core,
+        parent_->with_mail(ranks, "groups", fmt::format("{}-{}", number_, fmt::join(ranks, ","))));
     return std::unique_ptr<weft::GroupHost>(new GroupHost(std::move(core), parent_, number_));
   }
 

@@ -24,6 +24,8 @@ constexpr std::array kTable{
     StrategyRow{"diloco", kHasMomentum | kHasSection | kHasCompression | kHasOuter, false,
                 make_diloco},
     StrategyRow{"noloco", kHasMomentum | kHasSection | kHasSeed | kHasOuter, false, make_noloco},
+    StrategyRow{"prague", kHasMomentum | kHasSection | kHasSeed, true, make_prague},
+    StrategyRow{"prague:random", kHasMomentum | kHasSection | kHasSeed, true, make_prague_random},
     StrategyRow{"prague:static", kHasMomentum | kHasSection, false, make_prague_static},
 };
 

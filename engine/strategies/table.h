@@ -41,6 +41,6 @@ MakeStrategy make_dpsgd, make_dpsgd_awc, make_dmsgd, make_qg_dmsgd;  // neighbor
 MakeStrategy make_ad_psgd;                                           // ad_psgd.cc
 MakeStrategy make_sgp;                                               // sgp.cc
 MakeStrategy make_local_sgd, make_diloco, make_noloco;               // sections.cc
-MakeStrategy make_prague_static;                                     // prague_static.cc
+MakeStrategy make_prague, make_prague_random, make_prague_static;    // prague.cc
 
 }  // namespace weft

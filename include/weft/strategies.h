@@ -25,6 +25,8 @@
 //   local_sgd          steps without the others; after each section the mean of all
 //   diloco             local_sgd whose mean is a gradient for a Nesterov step
 //   noloco             diloco in random pairs
+//   prague             x_i - r g_i, then the mean of a group, which does not wait for slow ranks
+//   prague:random      the same with random groups
 //   prague:static      x_i - r g_i, then the mean of a group that each rank computes alone
 //
 // create() and end() are collective. The model of rank 0 becomes that of all ranks. Ranks that call
@@ -68,7 +70,7 @@ struct StrategyOptions {
   // sgp: 1 or 2 receivers a step; 1 if absent. dpsgd, dmsgd, qg_dmsgd: a one-peer or two-peer exponential
   // graph, which changes at each step; absent: the context's graph.
   std::optional<int> peers{};
-  // Of random choices. ad_psgd, noloco: 1 if absent.
+  // Of random choices. ad_psgd, noloco, prague, prague:random: 1 if absent.
   std::optional<std::uint64_t> seed{};
   // How gradients and models travel. allreduce, dpsgd, dpsgd:awc, dmsgd, qg_dmsgd, local_sgd, diloco.
   Compression compression = Compression::none;

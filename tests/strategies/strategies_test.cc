@@ -236,6 +236,33 @@ TEST(Strategies, AdPsgdGoesOnWithoutASlowRank) {
   });
 }
 
+// Averages in groups leave the mean of all models as it is.
+TEST(Strategies, PragueMovesTheMeanAsAllGradientsDo) {
+  constexpr int kSteps = 30;
+  for (const char* name : {"prague", "prague:random"}) {
+    SCOPED_TRACE(name);
+    run_job(4, [&](Context& context) {
+      Array<double> model(kCount, false);
+      Result<Strategy> strategy = create(context, name, model);
+      ASSERT_TRUE(strategy.ok()) << strategy.status().to_string();
+      EXPECT_TRUE(strategy->runs_free());
+      const Tensor slope(kCount, context.rank());
+      for (int step = 0; step < kSteps; ++step) {
+        expect_ok(strategy->begin());
+        expect_ok(strategy->step(in(slope.data(), kCount)));
+      }
+      EXPECT_EQ(strategy->counts().steps, kSteps);
+      EXPECT_GT(strategy->counts().bytes, 0);
+      expect_ok(strategy->end());
+      Tensor mean(kCount);
+      expect_ok(context.allreduce(in(model.data(), kCount), out(mean.data(), kCount)));
+      const Tensor first = first_model(kCount);
+      const auto moved = [&](std::size_t i) { return first[i] - kSteps * kRate * 1.5; };
+      EXPECT_TRUE(holds(mean.data(), kCount, moved, 1e-9));
+    });
+  }
+}
+
 TEST(Strategies, TheRateMayChange) {
   run_job(2, [&](Context& context) {
     Array<double> model(kCount, false);

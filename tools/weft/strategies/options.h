@@ -15,7 +15,7 @@ namespace weft {
 
 // As typed on the command line.
 struct StrategiesArguments {
-  std::string strategies = "parameter_server,allreduce,ad_psgd,prague:static";
+  std::string strategies = "parameter_server,allreduce,ad_psgd,prague,prague:random,prague:static";
   int ranks = 16;
   int hosts = 1;
   std::string graph = "exponential";

@@ -27,7 +27,7 @@ A strategy may have options: diloco/section=20/outer_rate=0.5, dpsgd/momentum=0.
 are rate, momentum, section, peers, seed, compression, outer_rate, outer_momentum.
 
 Examples:
-  weft perf strategies --straggler +2x,+5x --strategies parameter_server,allreduce,ad_psgd,prague:static
+  weft perf strategies --straggler +2x,+5x --strategies parameter_server,allreduce,ad_psgd,prague
   weft perf strategies --strategies local_sgd/section=1,local_sgd/section=4,local_sgd/section=16
   weft perf strategies --task digits --compute-ms 0 --steps 600 --straggler none --strategies allreduce,diloco,noloco)";
 
