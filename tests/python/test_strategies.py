@@ -12,6 +12,7 @@ import weft
 from conftest import as_threads
 
 RATE = 0.1
+FREE = ["ad_psgd", "prague", "prague:random"]  # ranks may take different numbers of steps
 
 
 def slope(ctx: weft.Context, x: Any) -> Any:
@@ -27,7 +28,7 @@ def test_each_strategy_comes_nearer_to_the_model_of_least_loss() -> None:
         for name in weft.strategy_names():
             x = np.full((2, 9), 5.0 if ctx.rank == 0 else -1.0)
             with weft.Strategy(ctx, name, x, rate=RATE) as strategy:
-                assert strategy.name == name and strategy.runs_free == (name in ("ad_psgd", "prague", "prague:random"))
+                assert strategy.name == name and strategy.runs_free == (name in FREE)
                 assert (x == 5).all()  # the model of rank 0
                 for step in range(20):
                     if step % 2 == 0:
