@@ -19,6 +19,10 @@ class DecentralizedSgd : public StrategyMethod {
 class DecentralizedSgdWhile : public StrategyMethod {
  public:
   using StrategyMethod::StrategyMethod;
+  // An iteration that is given up: its sum still comes to next_.
+  ~DecentralizedSgdWhile() override {
+    if (!combining_.is_empty()) (void)combining_.wait();
+  }
 
   Status open() override {
     WEFT_ASSIGN(next_, vector());

@@ -89,5 +89,23 @@ TEST(StrategyErrors, StepsAreChecked) {
   });
 }
 
+// What travels beside the computation still arrives, in memory that is there.
+TEST(StrategyErrors, AnIterationMayBeGivenUp) {
+  run_job(3, [](Context& context) {
+    constexpr std::size_t kLarge = 1 << 20;
+    expect_ok(context.set_graph(*ring_graph(3)));
+    Array<float> model(kLarge, false), ones(kLarge, false), sum(kLarge, false);
+    {
+      Result<Strategy> strategy = Strategy::create(context, "dpsgd:awc", out(model.data(), kLarge));
+      ASSERT_TRUE(strategy.ok());
+      expect_ok(strategy->begin());
+    }
+    for (std::size_t i = 0; i < kLarge; ++i) ones[i] = 1.0F;
+    expect_ok(context.allreduce(in(ones.data(), kLarge), out(sum.data(), kLarge), ReduceOp::sum));
+    EXPECT_TRUE(holds(
+        sum.data(), kLarge, [](std::size_t) { return 3.0; }, 0));
+  });
+}
+
 }  // namespace
 }  // namespace weft
