@@ -94,12 +94,13 @@ TEST(StrategyErrors, AnIterationMayBeGivenUp) {
   run_job(3, [](Context& context) {
     constexpr std::size_t kLarge = 1 << 20;
     expect_ok(context.set_graph(*ring_graph(3)));
-    Array<float> model(kLarge, false), ones(kLarge, false), sum(kLarge, false);
+    Array<float> model(kLarge, false);
     {
       Result<Strategy> strategy = Strategy::create(context, "dpsgd:awc", out(model.data(), kLarge));
       ASSERT_TRUE(strategy.ok());
       expect_ok(strategy->begin());
     }
+    Array<float> ones(kLarge, false), sum(kLarge, false);  // perhaps in the memory of the sum
     for (std::size_t i = 0; i < kLarge; ++i) ones[i] = 1.0F;
     expect_ok(context.allreduce(in(ones.data(), kLarge), out(sum.data(), kLarge), ReduceOp::sum));
     EXPECT_TRUE(holds(
