@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/algorithms/algorithms.h"
+#include "engine/algorithms/gone.h"
 #include "engine/algorithms/host_models.h"
 #include "engine/kernels/kernels.h"
 
@@ -100,8 +101,7 @@ Result<Rank> AdPsgd::State::average() {
   }
   Status averaged = average_with(peer);
   if (averaged.ok()) return peer;
-  const bool is_gone = averaged.code() == Code::peer_died || averaged.code() == Code::peer_left;
-  if (is_gone && averaged.rank() == peer) {
+  if (is_gone(averaged) && averaged.rank() == peer) {
     const std::lock_guard lock(mutex_);
     std::erase(peers_, peer);
   }

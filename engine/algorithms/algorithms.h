@@ -1,7 +1,10 @@
-// algorithms: the implementation of weft/algorithms.h. The module's public header is that one; this
-// name stands for it inside the tree.
+// algorithms: the implementation of weft/algorithms.h and weft/gradient_exchange.h. The module's public
+// headers are those; this name stands for them inside the tree.
 #pragma once
 
 #include <weft/algorithms.h>
+#include <weft/gradient_exchange.h>
 
+#include "engine/algorithms/agreement.h"
+#include "engine/algorithms/gone.h"
 #include "engine/context/context.h"

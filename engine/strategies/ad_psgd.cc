@@ -5,10 +5,6 @@
 namespace weft {
 namespace {
 
-bool is_gone(const Status& status) {
-  return status.code() == Code::peer_died || status.code() == Code::peer_left;
-}
-
 class Asynchronous : public StrategyMethod {
  public:
   using StrategyMethod::StrategyMethod;

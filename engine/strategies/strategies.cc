@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
+#include "engine/algorithms/algorithms.h"
 #include "engine/gpu/gpu.h"
 #include "engine/strategies/table.h"
 
@@ -29,7 +29,7 @@ struct Given {
   double most;
 };
 
-std::array<Given, 7> given(const StrategyOptions& options) {
+std::array<Given, 10> given(const StrategyOptions& options) {
   const auto number = [](const auto& option) {
     return option ? std::optional(static_cast<double>(*option)) : std::nullopt;
   };
@@ -43,7 +43,10 @@ std::array<Given, 7> given(const StrategyOptions& options) {
        {"seed", kHasSeed, number(options.seed), 0, kAny},
        {"compression", kHasCompression, compresses ? std::optional(1.0) : std::nullopt, 0, kAny},
        {"outer_rate", kHasOuter, options.outer_rate, 0, kAny},
-       {"outer_momentum", kHasOuter, options.outer_momentum, 0, below_1}}};
+       {"outer_momentum", kHasOuter, options.outer_momentum, 0, below_1},
+       {"colayers", kHasColayers, number(options.colayers), 1, kAny},
+       {"staleness", kHasStaleness, number(options.staleness), 0, kAny},
+       {"proportion", kHasProportion, number(options.proportion), 0, kAny}}};
 }
 
 Status check_rate(std::string_view name, double rate) {
@@ -87,19 +90,6 @@ Result<const StrategyRow*> check_all(std::string_view name, const Output& model,
   return &*row;
 }
 
-// What a rank tells the others.
-struct Record {
-  char error[160];  // of its arguments; empty: none
-  char name[32];
-  char what[224];  // its options and model
-};
-
-template <std::size_t kBytes>
-void put(char (&to)[kBytes], std::string_view text) {
-  const std::size_t bytes = std::min(text.size(), kBytes - 1);
-  std::memcpy(to, text.data(), bytes);
-}
-
 std::string described(const Output& model, const StrategyOptions& options) {
   std::string text = fmt::format("rate {}", options.rate);
   for (const Given& each : given(options)) {
@@ -108,36 +98,6 @@ std::string described(const Output& model, const StrategyOptions& options) {
   }
   return text + fmt::format(", compression {}, {} elements of {}", name(options.compression),
                             model.count, name(model.type));
-}
-
-// Every rank learns what the others want, so all have the same verdict and none waits for another.
-Status agree(Context& context, std::string_view name, const Output& model,
-             const StrategyOptions& options, const Status& own) {
-  Record mine{};
-  if (!own.ok()) put(mine.error, own.text());
-  put(mine.name, name);
-  put(mine.what, described(model, options));
-  std::vector<Record> all(static_cast<std::size_t>(context.size()));
-  WEFT_RETURN_IF_ERROR(context.allgather({&mine, sizeof mine, DataType::u8},
-                                         {all.data(), all.size() * sizeof mine, DataType::u8}));
-  WEFT_RETURN_IF_ERROR(own);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].error[0] == '\0') continue;
-    return Status(Code::invalid_argument, fmt::format("rank {}: {}", rank, all[rank].error),
-                  static_cast<Rank>(rank));
-  }
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    const bool is_named = std::strcmp(all[rank].name, all[0].name) == 0;
-    if (is_named && std::strcmp(all[rank].what, all[0].what) == 0) continue;
-    const auto text = [&](const Record& record) {
-      return is_named ? std::string(record.what) : fmt::format("\"{}\"", record.name);
-    };
-    return Status(Code::mismatch,
-                  fmt::format("strategy \"{}\": ranks 0 and {} disagree: {} and {}", name, rank,
-                              text(all[0]), text(all[rank])),
-                  static_cast<Rank>(rank));
-  }
-  return {};
 }
 
 }  // namespace
@@ -215,7 +175,9 @@ Status Strategy::State::end() {
 Result<Strategy> Strategy::create(Context& context, std::string_view name, const Output& model,
                                   const StrategyOptions& options) {
   const Result<const StrategyRow*> row = check_all(name, model, options);
-  WEFT_RETURN_IF_ERROR(agree(context, name, model, options, row.status()));
+  WEFT_RETURN_IF_ERROR(agree(context, fmt::format("strategy \"{}\"", name),
+                             {fmt::format("\"{}\"", name), described(model, options)},
+                             row.status()));
   WEFT_RETURN_IF_ERROR(context.broadcast({model.data, model.count, model.type}, model, 0));
   std::unique_ptr<StrategyMethod> method = (*row)->make({context, (*row)->name, model, options});
   WEFT_RETURN_IF_ERROR(method->open_all());

@@ -1,4 +1,4 @@
-// The rows, in the order in which tools print them: servers, all ranks, neighbors, pairs, sections, groups.
+// The rows, in the order in which tools print them: servers, all ranks, neighbors, pairs, sections, groups, pieces.
 #include "engine/strategies/table.h"
 
 #include <array>
@@ -27,6 +27,12 @@ constexpr std::array kTable{
     StrategyRow{"prague", kHasMomentum | kHasSection | kHasSeed, true, make_prague},
     StrategyRow{"prague:random", kHasMomentum | kHasSection | kHasSeed, true, make_prague_random},
     StrategyRow{"prague:static", kHasMomentum | kHasSection, false, make_prague_static},
+    StrategyRow{"canary", kHasMomentum | kHasColayers | kHasStaleness | kHasProportion, true,
+                make_canary},
+    StrategyRow{"canary:bulk", kHasMomentum | kHasColayers, false, make_canary_bulk},
+    StrategyRow{"canary:bounded", kHasMomentum | kHasColayers | kHasStaleness, false,
+                make_canary_bounded},
+    StrategyRow{"canary:asynchronous", kHasMomentum | kHasColayers, true, make_canary_asynchronous},
 };
 
 }  // namespace

@@ -21,6 +21,9 @@ enum StrategyHas : std::uint32_t {
   kHasSeed = 8,
   kHasCompression = 16,
   kHasOuter = 32,  // outer_rate, outer_momentum
+  kHasColayers = 64,
+  kHasStaleness = 128,
+  kHasProportion = 256,
 };
 
 using MakeStrategy = std::unique_ptr<StrategyMethod>(StrategySetup setup);
@@ -42,5 +45,7 @@ MakeStrategy make_ad_psgd;                                           // ad_psgd.
 MakeStrategy make_sgp;                                               // sgp.cc
 MakeStrategy make_local_sgd, make_diloco, make_noloco;               // sections.cc
 MakeStrategy make_prague, make_prague_random, make_prague_static;    // prague.cc
+MakeStrategy make_canary, make_canary_bulk, make_canary_bounded,
+    make_canary_asynchronous;  // canary.cc
 
 }  // namespace weft

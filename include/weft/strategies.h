@@ -28,6 +28,9 @@
 //   prague             x_i - r g_i, then the mean of a group, which does not wait for slow ranks
 //   prague:random      the same with random groups
 //   prague:static      x_i - r g_i, then the mean of a group that each rank computes alone
+//   canary             x_i - r mean(the gradients that have come); who is too late drops its own and takes the
+//                      model of the fastest
+//   canary:bulk, canary:bounded, canary:asynchronous     who waits: all for all, who is ahead, nobody
 //
 // create() and end() are collective. The model of rank 0 becomes that of all ranks. Ranks that call
 // create() with different names, options, sizes or types have a `mismatch` which says what differs;
@@ -77,6 +80,12 @@ struct StrategyOptions {
   // Of the step that follows a section. diloco: 0.7 and 0.9 if absent; noloco: 0.7 and 0.5.
   std::optional<double> outer_rate{};
   std::optional<double> outer_momentum{};
+  // canary and its settings: parts of the model that travel one by one; 10 if absent.
+  std::optional<int> colayers{};
+  // canary, canary:bounded: iterations, 18 if absent. canary: colayers, six of ten if absent
+  // (GradientExchangeOptions).
+  std::optional<int> staleness{};
+  std::optional<int> proportion{};
 };
 
 struct StrategyCounts {

@@ -203,6 +203,12 @@ enum class Compression : std::uint8_t {
 // Accepts what name() returns.
 [[nodiscard]] Result<Compression> compression(std::string_view name);
 
+// Who waits for whom in a gradient exchange (weft/gradient_exchange.h).
+enum class ExchangeRule : std::uint8_t { bulk, bounded, asynchronous, canary };
+[[nodiscard]] std::string_view name(ExchangeRule rule);
+// Accepts what name() returns.
+[[nodiscard]] Result<ExchangeRule> exchange_rule(std::string_view name);
+
 class ErrorFeedback;  // weft/feedback.h
 
 // A CUDA stream: a CUstream or cudaStream_t. nullptr is the default stream.

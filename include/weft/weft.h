@@ -6,6 +6,7 @@
 #include <weft/config.h>
 #include <weft/context.h>
 #include <weft/feedback.h>
+#include <weft/gradient_exchange.h>
 #include <weft/graph.h>
 #include <weft/handle.h>
 #include <weft/log.h>

@@ -28,6 +28,8 @@
 // changes nothing.
 #pragma once
 
+#include <weft/types.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -35,8 +37,6 @@
 #include "verbs/base/base.h"
 
 namespace weft {
-
-enum class ExchangeRule : std::uint8_t { bulk, bounded, asynchronous, canary };
 
 struct ExchangeOptions {
   int workers = 1;    // ranks 0…workers-1
@@ -60,6 +60,7 @@ class ExchangeIndex {
   Status add(Rank worker, int colayer, std::int64_t iteration);
   // The worker has left.
   Status leave(Rank worker);
+  [[nodiscard]] bool has_left(Rank worker) const;
 
   // Workers whose gradients the sum of the colayer has: its divisor.
   [[nodiscard]] int contributors(int colayer, std::int64_t iteration) const;
@@ -108,7 +109,6 @@ class ExchangeIndex {
   // The bitmap of a colayer; the iteration is kept.
   [[nodiscard]] std::span<std::uint64_t> bitmap(int colayer, std::int64_t iteration);
   [[nodiscard]] std::span<const std::uint64_t> bitmap(int colayer, std::int64_t iteration) const;
-  [[nodiscard]] bool has_left(Rank worker) const;
   [[nodiscard]] std::size_t row_words() const;
 
   ExchangeOptions options_;

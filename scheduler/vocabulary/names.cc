@@ -82,4 +82,29 @@ Result<Compression> compression(std::string_view text) {
       fmt::format("there is no compression '{}'; there are none, f16, bf16, sketch", text));
 }
 
+std::string_view name(ExchangeRule rule) {
+  switch (rule) {
+    case ExchangeRule::bulk:
+      return "bulk";
+    case ExchangeRule::bounded:
+      return "bounded";
+    case ExchangeRule::asynchronous:
+      return "asynchronous";
+    case ExchangeRule::canary:
+      return "canary";
+  }
+  return "?";
+}
+
+Result<ExchangeRule> exchange_rule(std::string_view text) {
+  for (const ExchangeRule each : {ExchangeRule::bulk, ExchangeRule::bounded,
+                                  ExchangeRule::asynchronous, ExchangeRule::canary}) {
+    if (text == name(each)) return each;
+  }
+  return Status(Code::invalid_argument,
+                fmt::format("there is no exchange rule '{}'; there are bulk, bounded, "
+                            "asynchronous, canary",
+                            text));
+}
+
 }  // namespace weft

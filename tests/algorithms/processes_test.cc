@@ -36,9 +36,9 @@ std::vector<std::string> ways() {
 #endif
 }
 
-void expect_others_go_on(const std::string& how, const std::string& error) {
+void expect_others_go_on(const std::string& program, const std::string& error) {
   for (const std::string& way : ways()) {
-    const auto lines = run_job(FAULTY_LEARNER " " + how, way);
+    const auto lines = run_job(program, way);
     for (int rank = 0; rank < kRanks - 1; ++rank) {
       EXPECT_EQ(lines.at(rank), "[" + std::to_string(rank) + "] ended " + error + "\n") << way;
     }
@@ -46,11 +46,12 @@ void expect_others_go_on(const std::string& how, const std::string& error) {
 }
 
 TEST(AdPsgdProcess, ThatIsKilledInAnAverageIsNamedAndTheOthersGoOn) {
-  expect_others_go_on("killed", "peer_died: win_lock: window \"ad_psgd\": rank 3 has died");
+  expect_others_go_on(FAULTY_LEARNER " killed",
+                      "peer_died: win_lock: window \"ad_psgd\": rank 3 has died");
 }
 
 TEST(AdPsgdProcess, ThatLeavesWithMutexesIsNamedAndTheOthersGoOn) {
-  expect_others_go_on("left",
+  expect_others_go_on(FAULTY_LEARNER " left",
                       "peer_left: win_lock: window \"ad_psgd\": rank 3 has closed its context");
 }
 
@@ -74,6 +75,18 @@ TEST_P(KilledWorker, InAGroupIsMissedByNobody) {
       }
     }
   }
+}
+
+class ExchangeProcess : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Rules, ExchangeProcess,
+                         testing::Values("bulk", "bounded", "asynchronous", "canary"));
+
+TEST_P(ExchangeProcess, ThatIsKilledIsWaitedForNoMore) {
+  expect_others_go_on(std::string(FAULTY_EXCHANGER " killed ") + GetParam(), "ok");
+}
+
+TEST_P(ExchangeProcess, ThatLeavesIsWaitedForNoMore) {
+  expect_others_go_on(std::string(FAULTY_EXCHANGER " left ") + GetParam(), "ok");
 }
 
 }  // namespace

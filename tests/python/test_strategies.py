@@ -12,7 +12,7 @@ import weft
 from conftest import as_threads
 
 RATE = 0.1
-FREE = ["ad_psgd", "prague", "prague:random"]  # ranks may take different numbers of steps
+FREE = ["ad_psgd", "prague", "prague:random", "canary", "canary:asynchronous"]  # ranks may take different numbers of steps
 
 
 def slope(ctx: weft.Context, x: Any) -> Any:
@@ -35,7 +35,8 @@ def test_each_strategy_comes_nearer_to_the_model_of_least_loss() -> None:
                         strategy.begin()
                     strategy.step(slope(ctx, x))
                 counts = strategy.counts()
-            assert counts["steps"] == 20 and counts["bytes"] > 0 and counts["dropped"] == 0, name
+            assert counts["steps"] == 20 and counts["bytes"] > 0, name
+            assert counts["dropped"] == 0 or name == "canary"
             assert np.abs(ctx.allreduce(x) - 1.5).max() < 1.5, name
             with pytest.raises(weft.Closed, match="has ended"):
                 strategy.begin()

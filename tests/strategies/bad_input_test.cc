@@ -46,6 +46,10 @@ TEST(StrategyErrors, NamesOptionsAndTypesAreChecked) {
               "strategy \"ring\": a model of i32 cannot be averaged");
     EXPECT_EQ(refused(context, "allreduce", {.compression = Compression::f16}, DataType::f64),
               "strategy \"allreduce\": a model of f64 cannot be compressed");
+    EXPECT_EQ(refused(context, "canary:bulk", {.staleness = 3}),
+              "strategy \"canary:bulk\": it has no staleness");
+    EXPECT_EQ(refused(context, "canary", {.colayers = 2, .proportion = 3}),
+              "gradient exchange \"strategy\": exchange index: a proportion of 3 of 2 colayers");
     // The context goes on.
     expect_ok(context.barrier());
   });

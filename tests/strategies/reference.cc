@@ -162,7 +162,7 @@ void Reference::step() {
     slopes_[r] = slope_at(static_cast<Rank>(r), models_[r].data(), models_[r].size());
   const auto section = static_cast<std::uint64_t>(options_.section.value_or(10));
   if (name_ == "parameter_server" || name_ == "sharded_server" || name_ == "allreduce" ||
-      name_ == "ring") {
+      name_ == "ring" || name_.starts_with("canary")) {
     descend_together();
   } else if (name_ == "hierarchical") {  // all ranks on one machine
     descend(models_);

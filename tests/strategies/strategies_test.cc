@@ -19,9 +19,9 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const char* name :
-       {"parameter_server", "sharded_server", "allreduce", "ring", "hierarchical", "dpsgd",
-        "dpsgd:awc", "dmsgd", "qg_dmsgd", "sgp", "local_sgd", "diloco", "prague:static"}) {
+  for (const char* name : {"parameter_server", "sharded_server", "allreduce", "ring",
+                           "hierarchical", "dpsgd", "dpsgd:awc", "dmsgd", "qg_dmsgd", "sgp",
+                           "local_sgd", "diloco", "prague:static", "canary:bulk"}) {
     all.push_back({name});
     all.push_back({name, {.momentum = 0.6}});
   }
@@ -30,6 +30,9 @@ std::vector<Case> cases() {
   for (const char* name : {"local_sgd", "diloco", "prague:static"})
     for (const int section : {1, 3}) all.push_back({name, {.section = section}});
   all.push_back({"diloco", {.outer_rate = 1.0, .outer_momentum = 0.0}});
+  all.push_back({"canary:bulk", {.colayers = 3}});
+  for (const char* name : {"canary", "canary:bounded", "canary:asynchronous"})
+    all.push_back({name, {.momentum = 0.6, .colayers = 4}, {1}});
   all.push_back({"noloco", {}, {1, 2}});
   all.push_back({"noloco", {.section = 3, .outer_rate = 0.5, .outer_momentum = 0.2}, {1, 2}});
   return all;
@@ -141,7 +144,8 @@ TEST(Strategies, TheBytesAreThoseThatTravel) {
       {"allreduce", kBytes * 3 / 2}, {"dpsgd", 2 * kBytes},
       {"dmsgd", 4 * kBytes},         {"sgp", kBytes},
       {"diloco", kBytes * 3 / 20},   {"noloco", kBytes / 10},
-      {"ad_psgd", 2 * kBytes}};
+      {"ad_psgd", 2 * kBytes},       {"canary:bulk", 3 * kBytes},
+      {"canary", 3 * kBytes}};
   run_job(4, [&](Context& context) {
     for (const auto& [name, bytes] : each_of_4) {
       SCOPED_TRACE(name);
@@ -259,6 +263,37 @@ TEST(Strategies, PragueMovesTheMeanAsAllGradientsDo) {
       const Tensor first = first_model(kCount);
       const auto moved = [&](std::size_t i) { return first[i] - kSteps * kRate * 1.5; };
       EXPECT_TRUE(holds(mean.data(), kCount, moved, 1e-9));
+    });
+  }
+}
+
+// Rank 1 takes its first step when rank 0 has taken 30: with canary it is too late.
+TEST(Strategies, CanaryGoesOnWithoutASlowRank) {
+  for (const char* name : {"canary", "canary:asynchronous"}) {
+    std::latch is_done(1);
+    run_job(2, [&](Context& context) {
+      SCOPED_TRACE(name);
+      Array<double> model(kCount, false);
+      Result<Strategy> strategy = create(context, name, model);
+      ASSERT_TRUE(strategy.ok());
+      EXPECT_TRUE(strategy->runs_free());
+      const Tensor slope(kCount, 1.0), first = first_model(kCount);
+      expect_ok(strategy->begin());
+      expect_ok(context.barrier());
+      const bool drops = std::string(name) == "canary" && context.rank() == 1;
+      if (context.rank() == 0) {
+        for (int step = 0; step < 30; ++step) expect_ok(strategy->step(in(slope.data(), kCount)));
+        is_done.count_down();
+      } else {
+        is_done.wait();
+        expect_ok(strategy->step(in(slope.data(), kCount)));
+      }
+      EXPECT_EQ(strategy->counts().dropped, drops ? 1U : 0U);
+      // What comes together is divided by the number of ranks.
+      const double moved = kRate * (context.rank() == 0 || drops ? 30 : (30 + 1) / 2.0);
+      EXPECT_TRUE(holds(
+          model.data(), kCount, [&](std::size_t i) { return first[i] - moved; }, 1e-9));
+      expect_ok(strategy->end());
     });
   }
 }

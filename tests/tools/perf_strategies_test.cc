@@ -24,7 +24,8 @@ TEST(PerfStrategies, AllRunWithAndWithoutASlowRank) {
       "hierarchical",     "dpsgd",          "dpsgd:awc",   "dmsgd",
       "qg_dmsgd",         "ad_psgd",        "sgp/peers=2", "local_sgd",
       "diloco",           "noloco",         "prague",      "prague:random",
-      "prague:static"};
+      "prague:static",    "canary",         "canary:bulk", "canary:bounded",
+      "canary:asynchronous"};
   std::string list;
   for (const std::string& each : all) list += (list.empty() ? "" : ",") + each;
   const Folder folder;

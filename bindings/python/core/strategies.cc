@@ -85,16 +85,20 @@ void bind_strategies(nb::module_& module) {
          std::size_t count, int dtype, double rate, std::optional<double> momentum,
          std::optional<int> section, std::optional<int> peers, std::optional<std::uint64_t> seed,
          Compression compression, std::optional<double> outer_rate,
-         std::optional<double> outer_momentum, const std::string& window_name, nb::object array) {
-        const StrategyOptions options{window_name, rate,        momentum,   section,       peers,
-                                      seed,        compression, outer_rate, outer_momentum};
+         std::optional<double> outer_momentum, std::optional<int> colayers,
+         std::optional<int> staleness, std::optional<int> proportion,
+         const std::string& window_name, nb::object array) {
+        const StrategyOptions options{window_name,    rate,     momentum,    section,
+                                      peers,          seed,     compression, outer_rate,
+                                      outer_momentum, colayers, staleness,   proportion};
         new (self)
             PyStrategy(create(context, name, memory(x, count, dtype), options, std::move(array)));
       },
       nb::arg("context"), nb::arg("name"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"),
       nb::arg("rate"), nb::arg("momentum").none(), nb::arg("section").none(),
       nb::arg("peers").none(), nb::arg("seed").none(), nb::arg("compression"),
-      nb::arg("outer_rate").none(), nb::arg("outer_momentum").none(), nb::arg("window_name"),
+      nb::arg("outer_rate").none(), nb::arg("outer_momentum").none(), nb::arg("colayers").none(),
+      nb::arg("staleness").none(), nb::arg("proportion").none(), nb::arg("window_name"),
       nb::arg("array"));
   type.def(
       "begin",

@@ -42,6 +42,9 @@ class Strategy(_core.Strategy):
         compression: CompressionLike = "none",
         outer_rate: Optional[float] = None,
         outer_momentum: Optional[float] = None,
+        colayers: Optional[int] = None,
+        staleness: Optional[int] = None,
+        proportion: Optional[int] = None,
         window_name: str = "strategy",
     ) -> None:
         """Collective. The model of rank 0 becomes that of all ranks.
@@ -60,6 +63,9 @@ class Strategy(_core.Strategy):
             compression: "none", "f16", "bf16", "sketch", or a Compression; all but "none" take float32.
             outer_rate: of the step that follows a section; 0.7 if absent.
             outer_momentum: of the same; diloco: 0.9, noloco: 0.5 if absent.
+            colayers: parts of the model that travel one by one; canary and its settings: 10 if absent.
+            staleness: iterations; canary, canary:bounded: 18 if absent.
+            proportion: colayers; canary: six of ten if absent.
             window_name: begins the names of windows, so strategies at the same time have different ones.
         """
         own = memory_of(model, "Strategy", True)
@@ -77,6 +83,9 @@ class Strategy(_core.Strategy):
             Compression(compression_number(compression)),
             outer_rate,
             outer_momentum,
+            colayers,
+            staleness,
+            proportion,
             window_name,
             (model, own.owner),
         )

@@ -51,6 +51,9 @@ bool take(std::string_view option, StrategyOptions& options) {
   if (name == "seed") return read(value, options.seed);
   if (name == "outer_rate") return read(value, options.outer_rate);
   if (name == "outer_momentum") return read(value, options.outer_momentum);
+  if (name == "colayers") return read(value, options.colayers);
+  if (name == "staleness") return read(value, options.staleness);
+  if (name == "proportion") return read(value, options.proportion);
   return false;
 }
 
