@@ -19,13 +19,27 @@ std::vector<nlohmann::json> rows_of(const std::string& arguments) {
 }
 
 TEST(PerfStrategies, AllRunWithAndWithoutASlowRank) {
-  const std::vector<std::string> all{
-      "parameter_server", "sharded_server", "allreduce",   "ring",
-      "hierarchical",     "dpsgd",          "dpsgd:awc",   "dmsgd",
-      "qg_dmsgd",         "ad_psgd",        "sgp/peers=2", "local_sgd",
-      "diloco",           "noloco",         "prague",      "prague:random",
-      "prague:static",    "canary",         "canary:bulk", "canary:bounded",
-      "canary:asynchronous"};
+  const std::vector<std::string> all{"parameter_server",
+                                     "sharded_server",
+                                     "allreduce",
+                                     "ring",
+                                     "hierarchical",
+                                     "dpsgd",
+                                     "dpsgd:awc",
+                                     "dmsgd",
+                                     "qg_dmsgd",
+                                     "ad_psgd",
+                                     "sgp/peers=2",
+                                     "local_sgd",
+                                     "diloco",
+                                     "noloco",
+                                     "prague",
+                                     "prague:random",
+                                     "prague:static",
+                                     "canary",
+                                     "canary:bulk",
+                                     "canary:bounded",
+                                     "canary:asynchronous"};
   std::string list;
   for (const std::string& each : all) list += (list.empty() ? "" : ",") + each;
   const Folder folder;
