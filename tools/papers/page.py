@@ -1,7 +1,6 @@
 """The report on one paper: sections with tables and pictures, printed as they come and kept as a page of docs/papers."""
 
 import shlex
-import subprocess
 import sys
 import textwrap
 
@@ -83,26 +82,15 @@ class Page:
         return rows_of([str(self.weft.parent / name), *words], limit_s=LIMIT_S)
 
     def strategies(self, names, *words, seconds=2.0):
-        """`weft perf strategies` with these names: {(name, straggler): row}. Names that are not there give no row."""
-        known = self.known_strategies()
-        there = [name for name in names if name.split("/")[0] in known]
-        for name in names:
-            if name not in there:
-                self.needs(name, "a strategy that `weft perf strategies` does not have")
-        rows = self.run("perf", "strategies", "--strategies", ",".join(there), *words,
+        """`weft perf strategies` with these names: {(name, straggler): row}."""
+        rows = self.run("perf", "strategies", "--strategies", ",".join(names), *words,
                         *(() if "--steps" in words else ("--seconds", 0.3 if self.quick else seconds)))
         return {(row["strategy"], row["straggler"]): row for row in rows}
 
-    def known_strategies(self):
-        help_text = subprocess.run([str(self.weft), "perf", "strategies", "--help"], capture_output=True, text=True,
-                                   timeout=LIMIT_S, check=True).stdout
-        line = next(line for line in help_text.splitlines() if line.strip().startswith("Of "))
-        return [name.strip() for name in line.strip()[3:].split(",")]
-
     def predict(self, cluster, operation, size, ranks, *words, show=True):
         """Microseconds of an operation by number of ranks."""
-        rows = self.run("predict", "--cluster", f"examples/clusters/{cluster}.toml", "--operation", operation, "--sizes", size, "--ranks",
-                        ",".join(str(each) for each in ranks), *words, show=show)
+        rows = self.run("predict", "--cluster", f"examples/clusters/{cluster}.toml", "--operation", operation,
+                        "--sizes", size, "--ranks", ",".join(str(each) for each in ranks), *words, show=show)
         return {row["ranks"]: row["us"] for row in rows}
 
     # The end.
