@@ -35,8 +35,9 @@ weft_code on(const char* function, Shown* strategy, Use&& use) {
 }
 
 // A number that counts only if its flag is set.
-Status read_flagged(const std::string& member, std::int32_t has, double value,
-                    std::optional<double>& to) {
+template <typename Number>
+Status read_flagged(const std::string& member, std::int32_t has, Number value,
+                    std::optional<Number>& to) {
   const std::string flag = "options->has_" + member;
   WEFT_RETURN_IF_ERROR(check_flag(flag.c_str(), has));
   if (has == 0 && value != 0) {
@@ -55,13 +56,16 @@ Status convert(const weft_strategy_options* given, StrategyOptions& to) {
   if (from.rate != 0) to.rate = from.rate;
   if (from.section != 0) to.section = from.section;
   if (from.peers != 0) to.peers = from.peers;
+  if (from.colayers != 0) to.colayers = from.colayers;
   if (from.seed != 0) to.seed = from.seed;
   to.compression = static_cast<Compression>(from.compression);
   WEFT_RETURN_IF_ERROR(read_flagged("momentum", from.has_momentum, from.momentum, to.momentum));
   WEFT_RETURN_IF_ERROR(
       read_flagged("outer_rate", from.has_outer_rate, from.outer_rate, to.outer_rate));
-  return read_flagged("outer_momentum", from.has_outer_momentum, from.outer_momentum,
-                      to.outer_momentum);
+  WEFT_RETURN_IF_ERROR(read_flagged("outer_momentum", from.has_outer_momentum, from.outer_momentum,
+                                    to.outer_momentum));
+  WEFT_RETURN_IF_ERROR(read_flagged("staleness", from.has_staleness, from.staleness, to.staleness));
+  return read_flagged("proportion", from.has_proportion, from.proportion, to.proportion);
 }
 
 }  // namespace

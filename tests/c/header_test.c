@@ -24,7 +24,7 @@ LAST_MEMBER_ENDS(weft_put_options, signal, 48);
 LAST_MEMBER_ENDS(weft_get_options, source_count, 32);
 LAST_MEMBER_ENDS(weft_update_options, clone, 56);
 LAST_MEMBER_ENDS(weft_page, remote_offset, 16);
-LAST_MEMBER_ENDS(weft_strategy_options, has_outer_momentum, 80);
+LAST_MEMBER_ENDS(weft_strategy_options, has_proportion, 100);
 LAST_MEMBER_ENDS(weft_strategy_counts, dropped, 32);
 static_assert(offsetof(weft_request, x) == 16 && offsetof(weft_request, op) == 48, "request");
 static_assert(offsetof(weft_request, counts) == 88 && offsetof(weft_request, group) == 120,

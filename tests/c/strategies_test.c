@@ -34,6 +34,15 @@ static void end(weft_strategy* strategy) {
   OK(weft_strategy_free(strategy));
 }
 
+// Whether ranks may take different numbers of steps.
+static int is_free(const char* name) {
+  static const char* const all[] = {"ad_psgd", "prague", "prague:random", "canary",
+                                    "canary:asynchronous"};
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i)
+    if (strcmp(name, all[i]) == 0) return 1;
+  return 0;
+}
+
 // Whatever the strategy, its ranks come nearer to the model of least loss.
 static void test_each(const struct ranks* all) {
   const char* names[kMostNames];
@@ -51,12 +60,11 @@ static void test_each(const struct ranks* all) {
     CHECK(strcmp(name, names[i]) == 0);
     int32_t free_running = -1;
     OK(weft_strategy_runs_free(strategy, &free_running));
-    CHECK(free_running == (strcmp(name, "ad_psgd") == 0 || strcmp(name, "prague") == 0 ||
-                           strcmp(name, "prague:random") == 0));
+    CHECK(free_running == is_free(name));
     for (int step = 0; step < 20; ++step) take_step(all, strategy, x);
     weft_strategy_counts counts = {.size = sizeof(counts)};
     OK(weft_strategy_get_counts(strategy, &counts));
-    CHECK(counts.steps == 20 && counts.dropped == 0);
+    CHECK(counts.steps == 20 && (counts.dropped == 0 || strcmp(name, "canary") == 0));
     end(strategy);
     uint64_t bytes = 0;  // of all ranks: one of an odd number is in no pair
     OK(weft_allreduce(all->context, &counts.bytes, &bytes, 1, WEFT_U64, WEFT_SUM));
@@ -103,6 +111,19 @@ static void test_sections(const struct ranks* all) {
   end(strategy);
 }
 
+// All ranks' gradients are in each mean, in two pieces.
+static void test_pieces(const struct ranks* all) {
+  double x[kElements], mean = 5;
+  const weft_strategy_options options = {.size = sizeof(options), .rate = kRate, .colayers = 2};
+  weft_strategy* strategy = create(all, "canary:bulk", x, &options);
+  for (int step = 1; step <= 4; ++step) {
+    take_step(all, strategy, x);
+    mean -= kRate * (mean - mean_of(all));
+    CHECK(is_near(x[0], mean) && is_near(x[kElements - 1], mean));
+  }
+  end(strategy);
+}
+
 static void test_bad_calls(const struct ranks* all) {
   double x[kElements] = {0}, slope[kElements] = {0};
   weft_strategy* strategy = NULL;
@@ -124,6 +145,18 @@ static void test_bad_calls(const struct ranks* all) {
   options.compression = 9;
   REFUSED(WEFT_INVALID_ARGUMENT, "allreduce", "options->compression is 9");
   options.compression = WEFT_COMPRESSION_NONE;
+  options.has_momentum = 0;
+  options.momentum = 0;
+  options.staleness = 3;
+  REFUSED(WEFT_INVALID_ARGUMENT, "canary",
+          "options->staleness is set, but options->has_staleness is 0");
+  options.has_staleness = 1;
+  REFUSED(WEFT_INVALID_ARGUMENT, "canary:bulk", "it has no staleness");
+  options.colayers = 2;
+  options.has_proportion = 1;
+  options.proportion = 3;
+  REFUSED(WEFT_INVALID_ARGUMENT, "canary", "a proportion of 3 of 2 colayers");
+  options = (weft_strategy_options){.size = sizeof(options), .has_momentum = 1};
   if (all->size > 1) {
     options.momentum = all->rank == 0 ? 0.5 : 0.25;
     REFUSED(WEFT_MISMATCH, "sgp", "ranks 0 and 1 disagree");
@@ -163,6 +196,7 @@ static void test_all(weft_context* context) {
   test_each(&all);
   test_allreduce(&all);
   test_sections(&all);
+  test_pieces(&all);
   test_bad_calls(&all);
   test_freed_early(&all, x, y);
 }

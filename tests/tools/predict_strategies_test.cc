@@ -77,6 +77,7 @@ TEST(PredictStrategies, WhatHasNoMeaningIsRefusedByItsName) {
       {"--strategies ring/section=2", "\"ring\" has no section"},
       {"--strategies ring/compression=sketch", "\"ring\" has no compression"},
       {"--strategies ring/rate=1", "--strategies ring/rate=1"},
+      {"--strategies canary/staleness=3", "--strategies canary/staleness=3"},
       {"--straggler 2x", "--straggler 2x"},
       {"--ranks 0", "--ranks"},
       {"--ranks 12", "--per-machine 8"},

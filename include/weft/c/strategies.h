@@ -39,10 +39,15 @@ typedef struct weft_strategy_options {
   uint64_t seed;                 // of random choices; 0: absent
   int32_t section;               // steps between two exchanges; 0: absent
   int32_t peers;                 // 1 or 2; 0: absent
+  int32_t colayers;              // of canary…: pieces of the model; 0: absent
+  int32_t staleness;             // of canary, canary:bounded: iterations, if has_staleness; else 0
+  int32_t proportion;            // of canary: colayers, if has_proportion; else 0
   weft_compression compression;  // how gradients and models travel
   int32_t has_momentum;          // 0: absent
   int32_t has_outer_rate;        // the same
   int32_t has_outer_momentum;    // the same
+  int32_t has_staleness;         // the same
+  int32_t has_proportion;        // the same
 } weft_strategy_options;
 
 typedef struct weft_strategy_counts {

@@ -91,6 +91,9 @@ def DistributedStrategyOptimizer(
     compression: CompressionLike = "none",
     outer_rate: Optional[float] = None,
     outer_momentum: Optional[float] = None,
+    colayers: Optional[int] = None,
+    staleness: Optional[int] = None,
+    proportion: Optional[int] = None,
 ) -> Any:
     """Trains by any strategy, which takes all steps itself: gradient steps, with or without momentum.
 
@@ -102,7 +105,8 @@ def DistributedStrategyOptimizer(
         model: a module or a list of modules.
         strategy: one of weft.strategy_names().
         lr: the rate of the steps; a scheduler may change it, equally on all ranks.
-        momentum, section, peers, seed, outer_rate, outer_momentum: as for weft.Strategy.
+        momentum, section, peers, seed, outer_rate, outer_momentum, colayers, staleness, proportion: as for
+            weft.Strategy.
         compression: "f16", "bf16" or "sketch": float32 travels in fewer bytes.
     """
     models = [model] if isinstance(model, torch.nn.Module) else list(model)
@@ -115,6 +119,9 @@ def DistributedStrategyOptimizer(
         "seed": seed,
         "outer_rate": outer_rate,
         "outer_momentum": outer_momentum,
+        "colayers": colayers,
+        "staleness": staleness,
+        "proportion": proportion,
     }
     return make_distributed(
         AllSteps,
