@@ -38,6 +38,8 @@ def stragglers(page):
     page.picture("stragglers", "Share of the speed that is kept", lambda path: plot.bars(
         path, "Share of steps/s kept with one slow worker of 16",
         {name: {text: found[name, slow]["kept"] for slow, text in ((2.0, "+2x"), (5.0, "+5x"))} for name in names}))
+    page.text("Random groups are slow whether or not a worker is: a worker also takes part in groups that others have asked "
+              "for, and it joins them only between two of its iterations.")
     ideal = COMPUTE_MS / 1000
     page.section("Fig. 2b: how much of a step is synchronization",
                  "The part of a rank's step that is not computing. The paper measures more than 0.9 for AD-PSGD on "
