@@ -393,8 +393,8 @@ Result<GradientExchange> GradientExchange::create(Context& context, const Output
                                                   const GradientExchangeOptions& options) {
   WEFT_RETURN_IF_ERROR(agree(context, title_of(options), described(model, colayers, options),
                              check_all(context.size(), model, colayers, options)));
-  WEFT_ASSIGN(Graph graph, fully_connected_graph(context.size()));
-  WEFT_RETURN_IF_ERROR(context.set_graph(std::move(graph)));
+  WEFT_ASSIGN(const Graph graph, fully_connected_graph(context.size()));
+  WEFT_RETURN_IF_ERROR(context.set_graph(graph));
   WEFT_ASSIGN(SharedIndex shared,
               SharedIndex::create(context, index_options(context.size(), colayers.size(), options),
                                   options.name));

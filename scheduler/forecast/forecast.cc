@@ -56,7 +56,8 @@ Status check_numbers(const TrainingJob& job) {
   WEFT_RETURN_IF_ERROR(check_number("latency_us", job.network.latency_us, 0, kMost));
   WEFT_RETURN_IF_ERROR(
       check_number("memory_gbyte_per_s", job.network.memory_gbyte_per_s, 1e-6, 1e6));
-  return check_number("steps", job.steps, 4, static_cast<double>(kMostForecastSteps / job.ranks));
+  const auto most_steps = kMostForecastSteps / job.ranks;  // a whole number
+  return check_number("steps", job.steps, 4, static_cast<double>(most_steps));
 }
 
 Status check_options(const ForecastRow& row, const TrainingJob& job) {
