@@ -40,6 +40,8 @@
 // Between step() and begin() the caller may change the model as well, by an optimizer of its own, if the
 // strategy is local_sgd, diloco or noloco: the change is part of the section.
 //
+// Call end() before the object is destroyed: other ranks write to memory of sgp and ad_psgd until then.
+//
 // Models are of floating types and in memory of the host.
 //
 // Threads: one at a time may use an object. Every wait ends within Config::deadline_ms. After an
