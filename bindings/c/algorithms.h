@@ -3,9 +3,13 @@
 
 #include <weft/algorithms.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings/c/objects.h"
 #include "bindings/c/request.h"
@@ -42,6 +46,12 @@ struct Of<weft_ad_psgd> {
   static constexpr const char* kName = "weft_ad_psgd";
 };
 template <>
+struct Of<weft_partial_allreduce> {
+  using Object = Kept<PartialAllreduce>;
+  static constexpr Kind kKind = Kind::partial_allreduce;
+  static constexpr const char* kName = "weft_partial_allreduce";
+};
+template <>
 struct Of<weft_bounded_staleness> {
   using Object = Kept<BoundedStaleness>;
   static constexpr Kind kKind = Kind::bounded_staleness;
@@ -69,6 +79,42 @@ weft_code use_algorithm(const char* function, Shown* handle, const char* argumen
                         Use&& use) {
   return use_kept(function, handle, argument, is_alone,
                   [&](auto& kept, ContextObject&) { return use(kept.algorithm); });
+}
+
+// *handle := a handle of an algorithm whose memory other ranks may write to until it has ended. So it stays
+// with its context until then, even if the handle is freed.
+template <typename Shown, typename Algorithm>
+void give_until_end(const std::shared_ptr<ContextObject>& context, Algorithm made, Shown** handle) {
+  auto kept = std::make_shared<Kept<Algorithm>>(context, std::move(made));
+  {
+    const auto lock = lock_objects();
+    context->unended.push_back(kept);
+  }
+  give(std::move(kept), handle);
+}
+// Ends it.
+template <typename Shown>
+weft_code end_kept(const char* function, Shown* handle, const char* argument) {
+  return use_kept(
+      function, handle, argument, true, [](auto& kept, ContextObject& context) -> Status {
+        WEFT_RETURN_IF_ERROR(kept.algorithm.end());
+        const auto lock = lock_objects();
+        std::erase_if(context.unended, [&](const auto& each) { return each.get() == &kept; });
+        return {};
+      });
+}
+
+// A number of options that counts only if its flag is set.
+template <typename Number>
+Status read_flagged(const std::string& member, std::int32_t has, Number value,
+                    std::optional<Number>& to) {
+  const std::string flag = "options->has_" + member;
+  WEFT_RETURN_IF_ERROR(check_flag(flag.c_str(), has));
+  if (has == 0 && value != 0) {
+    return argument_error("options->" + member, "is set, but " + flag + " is 0");
+  }
+  if (has != 0) to = value;
+  return {};
 }
 
 inline std::string name_or(const char* given, std::string usual) {

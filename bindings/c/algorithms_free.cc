@@ -1,4 +1,6 @@
 // algorithms_free: AD-PSGD and bounded staleness, in which ranks go at their own speed.
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -87,11 +89,10 @@ weft_code weft_bounded_staleness_create(weft_context* context, void* x, size_t c
     if (options != nullptr) {
       weft_bounded_staleness_options from{};
       WEFT_RETURN_IF_ERROR(read_struct(options, "options", from));
-      WEFT_RETURN_IF_ERROR(check_flag("options->has_bound", from.has_bound));
-      if (from.has_bound == 0 && from.bound != 0)
-        return argument_error("options->bound", "is set, but options->has_bound is 0");
+      std::optional<std::uint64_t> bound;
+      WEFT_RETURN_IF_ERROR(read_flagged("bound", from.has_bound, from.bound, bound));
       how.name = name_or(from.name, how.name);
-      if (from.has_bound != 0) how.bound = from.bound;
+      how.bound = bound.value_or(how.bound);
     }
     WEFT_ASSIGN(
         BoundedStaleness made,

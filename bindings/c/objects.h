@@ -20,9 +20,9 @@ namespace weft::c {
 struct ContextObject {
   explicit ContextObject(std::unique_ptr<Context> made)
       : context(std::move(made)), graph(context->graph()) {}
-  // Strategies that have not ended, whose memory other ranks may write to until the context is
-  // destroyed. Guarded by lock_objects().
-  std::vector<std::shared_ptr<void>> strategies;
+  // Strategies and algorithms that have not ended, whose memory other ranks may write to until the
+  // context is destroyed. Guarded by lock_objects().
+  std::vector<std::shared_ptr<void>> unended;
   const std::unique_ptr<Context> context;
   Graph graph;  // that is set; guarded by lock_objects(), as Context::graph() is not by any lock
 };

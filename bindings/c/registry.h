@@ -29,7 +29,9 @@ enum class Kind : std::uint8_t {
   push_sum,
   dpsgd,
   ad_psgd,
+  partial_allreduce,
   bounded_staleness,
+  gradient_exchange,
   strategy
 };
 

@@ -1,7 +1,6 @@
 // strategies: ways to train one model together, by name.
 #include <weft/strategies.h>
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,19 +31,6 @@ using weft::StrategyOptions;
 template <typename Shown, typename Use>
 weft_code on(const char* function, Shown* strategy, Use&& use) {
   return use_algorithm(function, strategy, "strategy", true, std::forward<Use>(use));
-}
-
-// A number that counts only if its flag is set.
-template <typename Number>
-Status read_flagged(const std::string& member, std::int32_t has, Number value,
-                    std::optional<Number>& to) {
-  const std::string flag = "options->has_" + member;
-  WEFT_RETURN_IF_ERROR(check_flag(flag.c_str(), has));
-  if (has == 0 && value != 0) {
-    return argument_error("options->" + member, "is set, but " + flag + " is 0");
-  }
-  if (has != 0) to = value;
-  return {};
 }
 
 Status convert(const weft_strategy_options* given, StrategyOptions& to) {
@@ -91,12 +77,7 @@ weft_code weft_strategy_create(weft_context* context, const char* name, void* mo
     WEFT_RETURN_IF_ERROR(convert(options, how));
     WEFT_ASSIGN(Strategy made, Strategy::create(*object->context, name,
                                                 {model, count, static_cast<DataType>(type)}, how));
-    auto kept = std::make_shared<Kept<Strategy>>(object, std::move(made));
-    {
-      const auto lock = lock_objects();
-      object->strategies.push_back(kept);
-    }
-    give(std::move(kept), strategy);
+    give_until_end(object, std::move(made), strategy);
     return {};
   });
 }
@@ -138,11 +119,5 @@ weft_code weft_strategy_get_counts(const weft_strategy* strategy, weft_strategy_
   });
 }
 weft_code weft_strategy_end(weft_strategy* strategy) {
-  const auto end = [](Kept<Strategy>& kept, ContextObject& context) -> Status {
-    WEFT_RETURN_IF_ERROR(kept.algorithm.end());
-    const auto lock = lock_objects();
-    std::erase_if(context.strategies, [&](const auto& each) { return each.get() == &kept; });
-    return {};
-  };
-  return use_kept(__func__, strategy, "strategy", true, end);
+  return end_kept(__func__, strategy, "strategy");
 }

@@ -13,8 +13,8 @@
 // WEFT_CLOSED. The text names the function and the argument.
 //
 // Handles (weft_context, weft_handle, weft_graph, weft_schedule, weft_config, weft_store,
-// weft_window, weft_named, weft_prepared, weft_feedback, weft_strategy, and those of
-// weft/c/algorithms.h). The caller frees each with its `…_free` function, which accepts NULL. A value
+// weft_window, weft_named, weft_prepared, weft_feedback, weft_strategy, weft_gradient_exchange, and those
+// of weft/c/algorithms.h). The caller frees each with its `…_free` function, which accepts NULL. A value
 // is never used twice, so a handle that was freed never becomes that of another object. Objects may be
 // freed in any order: a context keeps its store and its graph.
 //
@@ -32,13 +32,15 @@
 // Operations: weft/c/operations.h lists them, and says who owns the memory until they are done.
 // Operations that are prepared once and run many times: weft/c/prepared.h. Windows:
 // weft/c/window.h. Operations by name: weft/c/named.h. Algorithms on top of windows:
-// weft/c/algorithms.h. Ways to train one model together, by name: weft/c/strategies.h.
+// weft/c/algorithms.h. Gradients that travel in pieces: weft/c/gradient_exchange.h. Ways to train one
+// model together, by name: weft/c/strategies.h.
 #pragma once
 
 #include <weft/c/algorithms.h>
 #include <weft/c/base.h>
 #include <weft/c/config.h>
 #include <weft/c/context.h>
+#include <weft/c/gradient_exchange.h>
 #include <weft/c/graph.h>
 #include <weft/c/handle.h>
 #include <weft/c/log.h>

@@ -1,21 +1,8 @@
-// algorithms_test: push-sum, D-PSGD, AD-PSGD and bounded staleness of the C API, and bad calls. The
-// ranks are those of the launcher, or with an argument that many threads of this program.
+// algorithms_test: the algorithms of the C API, and bad calls. Those here are push-sum, D-PSGD, AD-PSGD and bounded
+// staleness. The ranks are those of the launcher, or with an argument that many threads of this program.
+#include "tests/c/algorithms.h"
+
 #include "tests/c/job.h"
-#include "tests/c/operations.h"
-
-enum { kElements = 300 };
-
-static double mean_of(const struct ranks* all) {
-  return (all->size - 1) / 2.0;
-}
-static void set(double* x, double value) {
-  for (size_t i = 0; i < kElements; ++i) x[i] = value;
-}
-static int is_all(const double* x, double value) {
-  for (size_t i = 0; i < kElements; ++i)
-    if (!is_near(x[i], value)) return 0;
-  return 1;
-}
 
 static weft_schedule* schedule_of(const struct ranks* all, const char* spec) {
   weft_schedule* schedule = NULL;
@@ -61,7 +48,7 @@ static void test_push_sum(const struct ranks* all) {
 
 static void test_dpsgd(const struct ranks* all) {
   if (all->size % 2 != 0) return;
-  double x[kElements], sum = 0, mine = 0;
+  double x[kElements];
   uint64_t steps = 0;
   weft_schedule* schedule = schedule_of(all, "undirected_one_peer");
   weft_dpsgd* dpsgd = NULL;
@@ -70,20 +57,13 @@ static void test_dpsgd(const struct ranks* all) {
   for (int step = 0; step < 4; ++step) OK(weft_dpsgd_step(dpsgd, x, x, kElements, WEFT_F64));
   OK(weft_dpsgd_steps(dpsgd, &steps));
   CHECK(steps == 4);
-  mine = x[7];
-  OK(weft_allreduce(all->context, &mine, &sum, 1, WEFT_F64, WEFT_AVERAGE));
-  CHECK(is_near(sum, mean_of(all)));
+  CHECK(is_near(mean_over(all, x[7]), mean_of(all)));
   OK(weft_dpsgd_free(dpsgd));
   OK(weft_schedule_free(schedule));
 }
 
-static void add_one(void* argument) {
-  double* const x = argument;
-  for (size_t i = 0; i < kElements; ++i) x[i] += 1;
-}
-
 static void test_ad_psgd(const struct ranks* all) {
-  double x[kElements], y[kElements], mean = 0;
+  double x[kElements], y[kElements];
   int32_t peer = -2;
   const weft_ad_psgd_options options = {.size = sizeof(options), .seed = 5};
   weft_ad_psgd* ad_psgd = NULL;
@@ -95,8 +75,7 @@ static void test_ad_psgd(const struct ranks* all) {
   OK(weft_ad_psgd_update(ad_psgd, add_one, x));
   OK(weft_barrier(all->context));
   OK(weft_ad_psgd_read(ad_psgd, y, kElements, WEFT_F64));
-  OK(weft_allreduce(all->context, &y[3], &mean, 1, WEFT_F64, WEFT_AVERAGE));
-  CHECK(is_near(mean, mean_of(all) + 1));
+  CHECK(is_near(mean_over(all, y[3]), mean_of(all) + 1));
   INVALID(weft_ad_psgd_update(ad_psgd, NULL, NULL), "change is NULL");
   INVALID(weft_ad_psgd_average_with(ad_psgd, all->rank), "neighbor");
   OK(weft_barrier(all->context));
@@ -129,24 +108,17 @@ static void test_bounded_staleness(const struct ranks* all) {
 }
 
 static void test_all(weft_context* context) {
-  struct ranks all = {.context = context};
-  OK(weft_context_rank(context, &all.rank));
-  OK(weft_context_size(context, &all.size));
+  const struct ranks all = ranks_of(context);
   test_push_sum(&all);
   test_dpsgd(&all);
   test_ad_psgd(&all);
   test_bounded_staleness(&all);
+  test_partial_allreduce(&all);
+  test_bundles();
+  test_gradient_exchange(&all);
+  test_freed_early(&all);
 }
 
 int main(int argc, char** argv) {
-  bound_time(120);
-  if (argc > 1) {
-    run_ranks(atoi(argv[1]), NULL, test_all);
-    return 0;
-  }
-  weft_context* context = NULL;
-  OK(weft_context_from_environment(&context));
-  test_all(context);
-  OK(weft_context_free(context));
-  return 0;
+  return run_test(argc, argv, test_all);
 }

@@ -42,3 +42,16 @@ void run_ranks(int n, const char* const* settings, rank_function function) {
   }
   for (int rank = 0; rank < n; ++rank) CHECK(pthread_join(ranks[rank].thread, NULL) == 0);
 }
+
+int run_test(int argc, char** argv, rank_function function) {
+  bound_time(120);
+  if (argc > 1) {
+    run_ranks(atoi(argv[1]), NULL, function);
+    return 0;
+  }
+  weft_context* context = NULL;
+  OK(weft_context_from_environment(&context));
+  function(context);
+  OK(weft_context_free(context));
+  return 0;
+}

@@ -136,9 +136,7 @@ static void test_errors(const struct ranks* all, weft_named* named) {
 }
 
 static void test_all(weft_context* context) {
-  struct ranks all = {.context = context};
-  OK(weft_context_rank(context, &all.rank));
-  OK(weft_context_size(context, &all.size));
+  const struct ranks all = ranks_of(context);
   const weft_named_options options = {
       .size = sizeof(options), .cache_capacity = 64, .piece_bytes = 4096};
   weft_named* named = NULL;
@@ -157,14 +155,5 @@ static void test_all(weft_context* context) {
 }
 
 int main(int argc, char** argv) {
-  bound_time(120);
-  if (argc > 1) {
-    run_ranks(atoi(argv[1]), NULL, test_all);
-    return 0;
-  }
-  weft_context* context = NULL;
-  OK(weft_context_from_environment(&context));
-  test_all(context);
-  OK(weft_context_free(context));
-  return 0;
+  return run_test(argc, argv, test_all);
 }

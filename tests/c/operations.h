@@ -9,6 +9,13 @@ struct ranks {
   int32_t rank;
   int32_t size;
 };
+static inline struct ranks ranks_of(weft_context* context) {
+  struct ranks all = {.context = context};
+  OK(weft_context_rank(context, &all.rank));
+  OK(weft_context_size(context, &all.size));
+  return all;
+}
+
 enum { kCount = 5, kMostElements = 512 };
 static inline float value_of(int32_t rank, size_t i) {
   return (float)(4 * (rank + 1)) + (float)i;

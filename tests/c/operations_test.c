@@ -5,9 +5,7 @@
 #include "tests/c/job.h"
 
 static void test_all(weft_context* context) {
-  struct ranks all = {.context = context};
-  OK(weft_context_rank(context, &all.rank));
-  OK(weft_context_size(context, &all.size));
+  const struct ranks all = ranks_of(context);
   test_reductions(&all);
   test_neighbors(&all);
   test_parts(&all);
@@ -17,15 +15,5 @@ static void test_all(weft_context* context) {
 }
 
 int main(int argc, char** argv) {
-  bound_time(120);
-  if (argc > 1) {
-    run_ranks(atoi(argv[1]), NULL, test_all);
-    return 0;
-  }
-  weft_context* context = NULL;
-  OK(weft_context_from_environment(&context));
-  test_all(context);
-  OK(weft_context_close(context));
-  OK(weft_context_free(context));
-  return 0;
+  return run_test(argc, argv, test_all);
 }

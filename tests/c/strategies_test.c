@@ -189,10 +189,8 @@ static void test_freed_early(const struct ranks* all, double* x, double* y) {
 }
 
 static void test_all(weft_context* context) {
-  struct ranks all = {.context = context};
+  const struct ranks all = ranks_of(context);
   double x[kElements], y[kElements];
-  OK(weft_context_rank(context, &all.rank));
-  OK(weft_context_size(context, &all.size));
   test_each(&all);
   test_allreduce(&all);
   test_sections(&all);
@@ -202,14 +200,5 @@ static void test_all(weft_context* context) {
 }
 
 int main(int argc, char** argv) {
-  bound_time(120);
-  if (argc > 1) {
-    run_ranks(atoi(argv[1]), NULL, test_all);
-    return 0;
-  }
-  weft_context* context = NULL;
-  OK(weft_context_from_environment(&context));
-  test_all(context);
-  OK(weft_context_free(context));
-  return 0;
+  return run_test(argc, argv, test_all);
 }

@@ -376,9 +376,7 @@ static void end_with_a_window(const struct ranks* all) {
 }
 
 static void test_all(weft_context* context) {
-  struct ranks all = {.context = context};
-  OK(weft_context_rank(context, &all.rank));
-  OK(weft_context_size(context, &all.size));
+  const struct ranks all = ranks_of(context);
   set_ring(&all);
   test_facts(&all);
   test_put_and_update(&all, 1);
@@ -394,14 +392,5 @@ static void test_all(weft_context* context) {
 }
 
 int main(int argc, char** argv) {
-  bound_time(120);
-  if (argc > 1) {
-    run_ranks(atoi(argv[1]), NULL, test_all);
-    return 0;
-  }
-  weft_context* context = NULL;
-  OK(weft_context_from_environment(&context));
-  test_all(context);
-  OK(weft_context_free(context));
-  return 0;
+  return run_test(argc, argv, test_all);
 }

@@ -10,6 +10,8 @@
 //   weft_push_sum_end(push_sum);           // collective
 //   weft_push_sum_free(push_sum);          // the handle
 //
+// A method of its own header: weft/c/gradient_exchange.h.
+//
 // The tensor given to `…_create` must outlive the object; memory of weft_allocate() saves copies.
 // Calls on an object whose context was closed are WEFT_CLOSED. Calls of several threads on one
 // object are serialized. `patience_ns` negative: the deadline of the context. An `options` struct
@@ -86,6 +88,45 @@ WEFT_C_API weft_code weft_ad_psgd_update(weft_ad_psgd* ad_psgd, void (*change)(v
 WEFT_C_API weft_code weft_ad_psgd_read(weft_ad_psgd* ad_psgd, void* y, size_t count,
                                        weft_data_type type);
 WEFT_C_API weft_code weft_ad_psgd_end(weft_ad_psgd* ad_psgd);  // collective
+
+// Partial all-reduce in groups that a generator makes: Prague. The calls are for host memory alone. An object
+// whose handle is freed before `…_end` stays with its context until that is closed, and so must the
+// model. Until then the others still count on this rank.
+typedef struct weft_partial_allreduce weft_partial_allreduce;
+
+typedef struct weft_partial_allreduce_options {
+  size_t size;        // sizeof(weft_partial_allreduce_options)
+  const char* name;   // begins what errors say; NULL: "partial_allreduce"
+  const char* law;    // smart, smart:SIZE, random, random:SIZE, pairs or static; NULL: "smart"
+  uint64_t seed;      // of the groups; 0: 1
+  int32_t threshold;  // of smart: iterations of others while a slow worker computes one; 0: 2
+  int32_t section;    // averages only in every so many calls of average(); 0: 1
+} weft_partial_allreduce_options;
+
+typedef struct weft_partial_allreduce_usage {
+  size_t size;                 // sizeof(weft_partial_allreduce_usage), set by the caller
+  uint64_t messages_sent;      // of this rank to the generator
+  uint64_t messages_received;  // of the generator to this rank
+  uint64_t groups;             // in which this rank averaged with others
+  uint64_t successions;        // new generators, or old ones that lost workers
+} weft_partial_allreduce_usage;
+
+WEFT_C_API weft_code weft_partial_allreduce_create(weft_context* context, void* model, size_t count,
+                                                   weft_data_type type,
+                                                   const weft_partial_allreduce_options* options,
+                                                   weft_partial_allreduce** partial);
+WEFT_C_API weft_code weft_partial_allreduce_free(weft_partial_allreduce* partial);
+// Asks for a group, unless this rank has asked.
+WEFT_C_API weft_code weft_partial_allreduce_begin(weft_partial_allreduce* partial);
+// The model becomes the mean of the models of a group. The group's ranks, ascending, are written to group[0] …,
+// of which there is room for `room`, at least for all ranks of the context. *count becomes how many there are;
+// 0: nothing was averaged, between two sections. With group NULL and room 0 they are only counted; then count may
+// be NULL as well.
+WEFT_C_API weft_code weft_partial_allreduce_average(weft_partial_allreduce* partial, int32_t* group,
+                                                    size_t room, size_t* count);
+WEFT_C_API weft_code weft_partial_allreduce_get_usage(const weft_partial_allreduce* partial,
+                                                      weft_partial_allreduce_usage* usage);
+WEFT_C_API weft_code weft_partial_allreduce_end(weft_partial_allreduce* partial);  // collective
 
 // Neighbor averages of the newest versions, of which none may be too old.
 typedef struct weft_bounded_staleness weft_bounded_staleness;
