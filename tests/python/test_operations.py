@@ -163,7 +163,7 @@ class TestOperations:
         for result in results:
             np.testing.assert_array_equal(result, reference.reduce([bits(r) for r in range(n)]))
 
-    @pytest.mark.parametrize("algorithm", ["direct", "split", "ring", weft.AllreduceAlgorithm.ring])
+    @pytest.mark.parametrize("algorithm", ["direct", "split", "mesh", "ring", weft.AllreduceAlgorithm.ring])
     def test_allreduce_by_algorithm(self, n: int, algorithm: Any) -> None:
         def body(ctx: weft.Context) -> np.ndarray:
             return ctx.allreduce(values(ctx.rank, 1000), algorithm=algorithm)

@@ -44,6 +44,15 @@ def average() -> npt.NDArray[np.float32]:
         strategy.step(z)
         sent: int = strategy.counts()["bytes"] + len(weft.strategy_names()[0])
     strategy.set_rate(sent / 2)
+    with weft.PartialAllreduce(ctx, y, law="random:2") as partial:
+        group: list[int] = partial.average()
+    with weft.GradientExchange(ctx, y, [2, 2], rule="bulk", rate=0.1) as exchange:
+        exchange.begin()
+        exchange.push(weft.bundle_layers([2, 2], 2)[0], y[:2])
+        ended: weft.EndedIteration = exchange.end_iteration()
+        exchange.update(lambda: None)
+    total: int = ended.contributors[0] + len(group) + exchange.counts()["bytes"]
+    assert total > 0 and (ended.pulled_from is None or ended.is_dropped)
     part = ctx.split(0)
     if part is not None:
         part.close()
@@ -82,6 +91,8 @@ ctx.set_graph("ring")
 ctx.neighbour_allreduce(np.zeros(3))
 weft.Handle().wait("soon")
 weft.Strategy(ctx, "diloco", np.zeros(3), section=2.5)
+weft.GradientExchange(ctx, np.zeros(3), 3)
+weft.PartialAllreduce(ctx, np.zeros(3), law=2)
 ctx.win_create(np.zeros(3), 3)
 ctx.window("x").put(self_weight="half")
 '''
@@ -105,4 +116,4 @@ def test_mypy_strict(tmp_path: Path) -> None:
     right = check(tmp_path, RIGHT)
     assert right.returncode == 0, right.stdout
     wrong = check(tmp_path, WRONG)
-    assert wrong.stdout.count("error:") >= 7, wrong.stdout
+    assert wrong.stdout.count("error:") >= 9, wrong.stdout

@@ -86,24 +86,9 @@ void bind_dpsgd(nb::module_& module) {
   type.def_prop_ro("steps", [](const PyDPsgd& self) { return self.open->algorithm->steps(); });
 }
 
-// What the callback of an update raised is raised when the update has ended.
-void update(const PyAdPsgd& self, nb::object change) {
-  const std::shared_ptr<Context> context = self.open->context.lock();
-  if (context == nullptr) raise(Status(Code::closed, "the context was closed"));
-  std::optional<nb::python_error> raised;
-  const Status status = [&] {
-    const GilReleased released;
-    return self.open->algorithm->update([&] {
-      const GilAcquired acquired;
-      try {
-        change();
-      } catch (nb::python_error& error) {
-        raised.emplace(std::move(error));
-      }
-    });
-  }();
-  if (raised) throw nb::python_error(std::move(*raised));
-  check(status);
+void update(const PyAdPsgd& self, const nb::object& change) {
+  const std::shared_ptr<Context> context = self.context();
+  update_by(change, [&](const auto& call) { return self.open->algorithm->update(call); });
 }
 
 void bind_ad_psgd(nb::module_& module) {

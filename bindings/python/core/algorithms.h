@@ -37,21 +37,24 @@ struct PyAlgorithm {
 
   std::shared_ptr<Open<Algorithm>> open;
 
+  // The context; raises Closed if it was closed.
+  [[nodiscard]] std::shared_ptr<Context> context() const {
+    std::shared_ptr<Context> found = open->context.lock();
+    if (found == nullptr) raise(Status(Code::closed, "the context was closed"));
+    return found;
+  }
   // The result of a call that may wait for other ranks. `kept`: what it uses beside the algorithm.
   template <typename T, typename Call>
   T run(Call call, SharedKept kept = nullptr) const {
-    std::shared_ptr<Context> context = open->context.lock();
-    if (context == nullptr) raise(Status(Code::closed, "the context was closed"));
-    return interruptible<T>([context = std::move(context), open = open, kept = std::move(kept),
+    return interruptible<T>([context = context(), open = open, kept = std::move(kept),
                              call = std::move(call)]() mutable { return call(*open->algorithm); });
   }
   // Repeats a call that waits for so long at most, until it has ended or the time is over. Signals
   // are looked at in between.
   template <typename Call>
   void run_for(std::optional<double> timeout_s, Call call) const {
-    const std::shared_ptr<Context> context = open->context.lock();
-    if (context == nullptr) raise(Status(Code::closed, "the context was closed"));
-    const auto deadline = std::chrono::milliseconds(context->config().deadline_ms);
+    const std::shared_ptr<Context> on = context();
+    const auto deadline = std::chrono::milliseconds(on->config().deadline_ms);
     auto limit = std::chrono::nanoseconds(deadline);
     if (timeout_s)
       limit = std::min(limit, std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -96,6 +99,26 @@ auto plain(Status (Algorithm::*call)()) {
   return [call](const PyAlgorithm<Algorithm>& self) {
     check(self.template run<Status>([call](Algorithm& it) { return (it.*call)(); }));
   };
+}
+
+// Calls update() with a function that calls change() of Python. What change() raised is raised when the update has
+// ended.
+template <typename Update>
+void update_by(const nb::object& change, Update update) {
+  std::optional<nb::python_error> raised;
+  const Status status = [&]() -> Status {
+    const GilReleased released;
+    return update([&] {
+      const GilAcquired acquired;
+      try {
+        change();
+      } catch (nb::python_error& error) {
+        raised.emplace(std::move(error));
+      }
+    });
+  }();
+  if (raised) throw nb::python_error(std::move(*raised));
+  check(status);
 }
 
 }  // namespace weft::python

@@ -33,6 +33,8 @@ NB_MODULE(core, module) {
   bind_named(module);
   bind_context(module);
   bind_algorithms(module);
+  bind_partial_allreduce(module);
+  bind_gradient_exchange(module);
   bind_strategies(module);
   module.def(
       "version", [] { return std::string(weft::version()); }, "The version of Weft.");

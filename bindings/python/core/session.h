@@ -30,18 +30,18 @@ namespace nb = nanobind;
 struct Opened {
   explicit Opened(std::unique_ptr<Context> made) : context(std::move(made)) {}
   OpenWindows windows;
-  // Strategies that have not ended, whose memory other ranks may write to until the Context is
-  // destroyed. Guarded by the mutex.
-  std::vector<std::shared_ptr<void>> strategies;
+  // Strategies and algorithms that have not ended, whose memory other ranks may write to until the
+  // Context is destroyed. Guarded by the mutex.
+  std::vector<std::shared_ptr<void>> unended;
   const std::unique_ptr<Context> context;
 
-  void add_strategy(std::shared_ptr<void> strategy) {
+  void add_unended(std::shared_ptr<void> algorithm) {
     const std::lock_guard lock(mutex);
-    strategies.push_back(std::move(strategy));
+    unended.push_back(std::move(algorithm));
   }
-  void remove_strategy(const void* strategy) {
+  void remove_unended(const void* algorithm) {
     const std::lock_guard lock(mutex);
-    std::erase_if(strategies, [&](const auto& each) { return each.get() == strategy; });
+    std::erase_if(unended, [&](const auto& each) { return each.get() == algorithm; });
   }
 
   void add(std::shared_ptr<OpenNamed> named) {

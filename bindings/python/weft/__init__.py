@@ -67,6 +67,7 @@ from weft._core import (
     Store,
     Transports,
     bcube_graph,
+    bundle_layers,
     close_all as _close_all,
     describe,
     erdos_renyi_graph,
@@ -107,9 +108,10 @@ from weft._core import (
     undirected_one_peer,
     version,
 )
-from weft._algorithms import AdPsgd, BoundedStaleness, DPsgd, PushSum
+from weft._algorithms import AdPsgd, BoundedStaleness, DPsgd, PartialAllreduce, PushSum
 from weft._context import Context
 from weft._default import context, init, is_initialized, shutdown
+from weft._gradient_exchange import EndedIteration, GradientExchange
 from weft._memory import empty, from_numpy, zeros
 from weft._named import Named
 from weft._strategies import Strategy
@@ -121,6 +123,7 @@ __all__ = [
     "AllreduceAlgorithm",
     "bcube_graph",
     "BoundedStaleness",
+    "bundle_layers",
     "Closed",
     "Collective",
     "Compression",
@@ -132,6 +135,7 @@ __all__ = [
     "DPsgd",
     "Edge",
     "empty",
+    "EndedIteration",
     "erdos_renyi_graph",
     "Error",
     "ErrorFeedback",
@@ -141,6 +145,7 @@ __all__ = [
     "GpuReduce",
     "from_numpy",
     "fully_connected_graph",
+    "GradientExchange",
     "Graph",
     "grid_graph",
     "Handle",
@@ -177,6 +182,7 @@ __all__ = [
     "one_peer_exponential",
     "open_store",
     "OperatingSystem",
+    "PartialAllreduce",
     "Peer",
     "PeerDied",
     "PeerLeft",

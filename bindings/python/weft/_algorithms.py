@@ -9,7 +9,8 @@
         z = push_sum.debias()                   # x / w, an estimate of the mean
 
 PushSum is SGP, DPsgd D-PSGD with one peer a step, AdPsgd averages pairs of models that one of the two
-ranks begins, and BoundedStaleness averages the newest versions, of which none may be too old.
+ranks begins, PartialAllreduce averages in small groups that a generator makes (Prague), and
+BoundedStaleness averages the newest versions, of which none may be too old.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from weft import _core
 from weft._arrays import memory_of, new_like
+from weft._blocks import end_of_block
 from weft._core import Schedule
 
 if TYPE_CHECKING:
@@ -97,6 +99,53 @@ class AdPsgd(_core.AdPsgd):
         to = memory_of(result, "read", True)
         self.read_raw(to.address, to.count, to.dtype, to.owner)
         return result
+
+
+class PartialAllreduce(_core.PartialAllreduce):
+    """Partial all-reduce in groups that a generator makes: Prague.
+
+        with weft.PartialAllreduce(ctx, x) as partial:      # collective
+            partial.begin()                                 # asks for the first group
+            for step in range(1000):
+                x -= rate * gradient(x)
+                partial.average()                           # x is the group's mean; asks again
+
+    Between two averages a rank must not wait for what another rank does after one. Calls of several
+    threads are serialized. An object that is dropped before it has ended stays with its context.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        model: Any,
+        *,
+        name: str = "partial_allreduce",
+        law: str = "smart",
+        threshold: int = 2,
+        section: int = 1,
+        seed: int = 1,
+    ) -> None:
+        """Collective.
+
+        Args:
+            model: this rank's array of a floating type, which average() changes; contiguous, writable,
+                and in memory of the host.
+            name: begins what errors say.
+            law: how groups are made: "smart", "random" or either with a size ("random:2"), "pairs", or
+                "static", with which all ranks take equally many steps.
+            threshold: smart; a worker is slow if others take so many iterations while it takes one.
+            section: averages only in every so many calls of average().
+            seed: of the groups.
+        """
+        own = memory_of(model, "PartialAllreduce", True)
+        keep = (model, own.owner)
+        place = (own.address, own.count, own.dtype)
+        super().__init__(context, *place, name, law, threshold, section, seed, keep)
+
+    def __enter__(self) -> PartialAllreduce:
+        return self
+
+    __exit__ = end_of_block
 
 
 class BoundedStaleness(_core.BoundedStaleness):

@@ -25,7 +25,7 @@ _OPS.update({"mean": _OPS["average"], "avg": _OPS["average"], "prod": _OPS["prod
 _OPS.update({"and": _OPS["bit_and"], "or": _OPS["bit_or"], "xor": _OPS["bit_xor"]})
 _ALGORITHMS: Dict[Any, int] = {**{each: int(each) for each in AllreduceAlgorithm}}
 _ALGORITHMS.update({name: int(each) for name, each in AllreduceAlgorithm.__members__.items()})
-_ALGORITHMS["auto"] = _ALGORITHMS["automatic"]
+_ALGORITHMS.update({"auto": _ALGORITHMS["automatic"], "mesh": _ALGORITHMS["split"]})
 _COMPRESSIONS: Dict[Any, int] = {**{each: int(each) for each in Compression}}
 _COMPRESSIONS.update({name: int(each) for name, each in Compression.__members__.items()})
 

@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional, Type
+from typing import TYPE_CHECKING, Any, Optional
 
 from weft import _core
 from weft._arrays import memory_of
+from weft._blocks import end_of_block
 from weft._core import Compression
 from weft._operations import CompressionLike, compression_number
 
@@ -98,12 +98,4 @@ class Strategy(_core.Strategy):
     def __enter__(self) -> Strategy:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        value: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
-        """Ends the strategy, unless an exception leaves it: the other ranks may not have come so far."""
-        if kind is None:
-            self.end()
+    __exit__ = end_of_block
