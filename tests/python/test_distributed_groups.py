@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from datetime import timedelta
@@ -392,20 +393,40 @@ def test_every_wait_ends(case: Callable[[], None]) -> None:
     run_ranks(2, case)
 
 
-def test_torchrun_needs_no_variable(tmp_path: Any) -> None:
+# A script of torch's, and one of BlueFog's and Horovod's whose rank 1 ends in its first life, so that
+# torchrun starts all ranks again.
+SCRIPTS = {
+    "process group": """
+        import torch, torch.distributed as dist
+        import weft.torch
+        dist.init_process_group('weft')
+        x = torch.ones(3)
+        dist.all_reduce(x)
+        assert x.tolist() == [2, 2, 2]
+        dist.destroy_process_group()
+        """,
+    "init()": """
+        import os, torch
+        import weft, weft.horovod as hvd, weft.torch as bf
+        hvd.init()
+        bf.init()
+        assert (bf.rank(), bf.size(), bf.local_size()) == (int(os.environ["RANK"]), 2, 2)
+        assert hvd.allreduce(torch.ones(3), op=hvd.Sum).tolist() == [2, 2, 2]
+        assert bf.allreduce(torch.full((3,), float(bf.rank()))).tolist() == [0.5] * 3
+        if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and bf.rank() == 1:
+            os._exit(1)
+        bf.barrier()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_torchrun_needs_no_variable(name: str, tmp_path: Any) -> None:
     script = tmp_path / "job.py"
-    script.write_text(
-        "import torch, torch.distributed as dist\n"
-        "import weft.torch\n"
-        "dist.init_process_group('weft')\n"
-        "x = torch.ones(3)\n"
-        "dist.all_reduce(x)\n"
-        "assert x.tolist() == [2, 2, 2]\n"
-        "dist.destroy_process_group()\n"
-    )
+    script.write_text(textwrap.dedent(SCRIPTS[name]))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run(
-        [*command, str(script)], env=environment, timeout=90, capture_output=True, text=True
+        [*command, "--max-restarts=1", str(script)], env=environment, timeout=120, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Optional
 
+from weft import _core
 from weft._context import Context
 from weft._errors import Closed
 
@@ -21,8 +23,35 @@ def init() -> Context:
     global _context
     with _lock:
         if _context is None or _context.is_closed:
-            _context = Context.from_environment()
+            _context = _from_torchrun() if is_torchrun_without_key() else Context.from_environment()
         return _context
+
+
+def is_torchrun_without_key() -> bool:
+    """Whether torchrun has started this process, and nobody has set a key for its job.
+
+    Then the store of torchrun's agent carries a key that rank 0 makes.
+    """
+    variables = os.environ
+    return (
+        all(name in variables for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+        and variables.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        and variables.get("WEFT_LAUNCHER", "automatic") in ("automatic", "torchrun")
+        and not any(name in variables for name in ("WEFT_JOB_KEY", "WEFT_RANK", "PMIX_RANK"))
+    )
+
+
+def _from_torchrun() -> Context:
+    from weft.torch._rendezvous import join_torchrun  # torch is there, and is imported here alone
+
+    return join_torchrun()
+
+
+def rank_in_environment() -> int:
+    """The rank that the environment gives this process."""
+    if is_torchrun_without_key():
+        return int(os.environ["RANK"])
+    return _core.Config.from_environment().rank
 
 
 def context() -> Context:

@@ -159,7 +159,7 @@ def _named_machine() -> Iterator[None]:
         return
     if not given.isdecimal() or int(given) == 0:
         raise InvalidArgument(f"BLUEFOG_NODES_PER_MACHINE={given} is no number of ranks")
-    machine = _core.Config.from_environment().rank // int(given)
+    machine = _default.rank_in_environment() // int(given)
     os.environ["WEFT_HOST"] = f"{socket.gethostname()}-{machine}"
     try:
         yield

@@ -1,4 +1,4 @@
-"""How the ranks of a process group find each other: torch's store tells them.
+"""How the ranks of a process group, or of a job of torchrun, find each other: torch's store tells them.
 
 Rank 0 of the group holds Weft's rendezvous. It puts the address, and a secret that it makes for
 this group alone, into torch's store. Each rank first puts there where it runs. So rank 0 can choose
@@ -14,19 +14,22 @@ import os
 import secrets
 import socket
 from datetime import timedelta
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, FrozenSet, List, Tuple, Type, TypeVar
 
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from weft import _core
+from weft._context import Context
 from weft._errors import InvalidArgument, OperatingSystem, TimedOut, Unavailable
+
+AnyContext = TypeVar("AnyContext", bound=_core.Context)
 
 _PORTS_TRIED = 16  # a port that was free may be taken by another process before it is used
 _SLACK = timedelta(seconds=5)  # rank 0 finds out first who is missing, and tells the others
 _LONGEST_MS = 86_400_000  # of Config.deadline_ms
 
-# What a rank's place in the group decides; the variables say it of another job.
-_OWN_NAMES = frozenset(
+# What a rank's place among the others decides; the variables say it of another job.
+_PLACE = frozenset(
     "WEFT_" + name
     for name in (
         "LAUNCHER",
@@ -37,10 +40,10 @@ _OWN_NAMES = frozenset(
         "RENDEZVOUS",
         "RENDEZVOUS_SERVER",
         "JOB_KEY",
-        "DEADLINE_MS",
-        "PROGRESS",
     )
 )
+# What a process group says itself.
+_OF_GROUP = frozenset(("WEFT_DEADLINE_MS", "WEFT_PROGRESS"))
 
 
 def _first_line(path: str) -> str:
@@ -51,12 +54,12 @@ def _first_line(path: str) -> str:
         return ""
 
 
-def _settings() -> _core.Config:
-    """A Config with what the WEFT_* variables of this process say, but for the rank's place."""
+def _settings(left_out: FrozenSet[str]) -> _core.Config:
+    """A Config with what the WEFT_* variables of this process say, but for those that are left out."""
     entries = [
         f"{name}={value}"
         for name, value in os.environ.items()
-        if name.startswith("WEFT_") and name not in _OWN_NAMES
+        if name.startswith("WEFT_") and name not in left_out
     ]
     if not entries:
         return _core.Config()
@@ -245,21 +248,56 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, name: str) -> _
     """
     if timeout <= timedelta(0):
         raise InvalidArgument(f"timeout={timeout}: must be more than zero")
-    config = _settings()
-    config.rank, config.size = rank, size
+    config = _settings(_PLACE | _OF_GROUP)
     config.launcher_reason = "torch.distributed"
     config.deadline_ms = min(max(int(timeout.total_seconds() * 1000), 1), _LONGEST_MS)
     config.progress = _core.ProgressMode.thread  # futures are completed while nobody waits
     if config.trace and name not in ("", "0"):
         config.trace += f".group-{name}"
+    return _meet(config, rank, size, store, timeout, _core.Context)
+
+
+def join_torchrun() -> Context:
+    """Makes the context of a job that torchrun has started, whose agent has a store. Collective.
+
+    The store carries the rendezvous and its secret, so WEFT_JOB_KEY is not needed. After a restart of
+    the ranks by torchrun, which goes on with the same store, they meet anew.
+
+    Raises:
+        TimedOut: a rank did not come within WEFT_DEADLINE_MS; `.rank` is the first of them.
+        Unavailable: rank 0 could not hold the rendezvous, or the agent cannot be reached.
+    """
+    config = _settings(_PLACE)
+    config.launcher_reason = "the store of torchrun's agent"
+    timeout = timedelta(milliseconds=config.deadline_ms)
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    try:
+        agent = TCPStore(host, port, is_master=False, timeout=timeout)
+    except Exception as error:
+        raise Unavailable(f"torchrun's agent at {host}:{port} cannot be reached: {error}") from error
+    store = PrefixStore(f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", agent)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    return _meet(config, rank, size, store, timeout, Context)
+
+
+def _meet(
+    config: _core.Config,
+    rank: int,
+    size: int,
+    store: Store,
+    timeout: timedelta,
+    kind: Type[AnyContext],
+) -> AnyContext:
+    """The context of the ranks that meet at the store."""
+    config.rank, config.size = rank, size
     if size == 1:
         config.launcher = _core.Launcher.alone
-        return _core.Context.create(config, _core.open_store(config))
+        return kind.create(config, _core.open_store(config))
     config.launcher = _core.Launcher.weft
     config.served_by = _core.ServedBy.rank0
     table = _Table(store, rank, size, timeout)
     opened = _lead(config, table, store) if rank == 0 else _follow(config, table)
-    context = _core.Context.create(config, opened)
+    context = kind.create(config, opened)
     # A rank that leaves at once must not leave before the others are in.
     context.run_raw(_core.Request(int(_core.Collective.barrier), 0, 0, 0, 0, 0))
     return context
