@@ -108,14 +108,19 @@ assert torch.allclose(gradient(lambda x: hvd.allreduce(x, name="a")), weights * 
 assert torch.allclose(gradient(lambda x: hvd.allreduce(2 * x, op=hvd.Sum)), 2 * weights * every)
 assert torch.allclose(gradient(lambda x: hvd.allreduce(x, op=hvd.Sum, prescale_factor=0.5)), weights * every / 2)
 assert torch.allclose(gradient(lambda x: hvd.grouped_allreduce([x, 2 * x])[1]), 2 * weights * every / size)
-assert torch.allclose(gradient(lambda x: hvd.broadcast(x, 1, name="b")), weights * every * (rank == 1))
+assert torch.allclose(gradient(lambda x: hvd.broadcast(x, 1, name="b")), weights * every / size * (rank == 1))
 rows = torch.arange(1.0 + size * (size + 1) / 2 - 1)
 mine = rows[rank * (rank + 1) // 2:][:rank + 1]
-assert torch.allclose(gradient(lambda x: hvd.allgather(x), (rank + 1,), rows), mine * every)
+assert torch.allclose(gradient(lambda x: hvd.allgather(x), (rank + 1,), rows), mine * every / size)
+assert torch.allclose(gradient(lambda x: hvd.grouped_allgather([x, 2 * x])[1], (rank + 1,), rows), 2 * mine * every / size)
 assert torch.allclose(gradient(lambda x: hvd.alltoall(x), (size,), torch.full((size,), rank + 1.0)),
                       torch.tensor([(each + 1.0) ** 2 for each in range(size)]))
-assert torch.allclose(gradient(lambda x: hvd.reducescatter(x, op=hvd.Sum), (size,), torch.tensor([1.0 + rank])),
-                      torch.tensor([(each + 1.0) ** 2 for each in range(size)]))
+squares = torch.tensor([(each + 1.0) ** 2 for each in range(size)])
+mine = torch.tensor([1.0 + rank])
+assert torch.allclose(gradient(lambda x: hvd.alltoall(x, [1] * size)[0], (size,), torch.full((size,), rank + 1.0)), squares)
+assert torch.allclose(gradient(lambda x: hvd.reducescatter(x), (size,), mine), squares)
+assert torch.allclose(gradient(lambda x: hvd.reducescatter(x, op=hvd.Sum, prescale_factor=3.0), (size,), mine), 3 * size * squares)
+assert torch.allclose(gradient(lambda x: hvd.grouped_reducescatter([x, 2 * x])[1], (size,), mine), 2 * squares)
 """
 
 REST = """
@@ -145,14 +150,102 @@ assert hvd.synchronize(handle).shape == (sum(range(size)), 2)
 assert hvd.broadcast_object({"epoch": rank}, root_rank=1) == {"epoch": 1}
 assert hvd.allgather_object("x" * rank) == ["x" * each for each in range(size)]
 sparse = torch.sparse_coo_tensor([[0, rank]], [1.0, 2.0], (5,))
-whole = hvd.synchronize(hvd.sparse_allreduce_async(sparse, name="sp", op=hvd.Sum)).to_dense()
+whole = hvd.sparse_allreduce_async(sparse, name="sp", op=hvd.Sum)().to_dense()
 assert whole.tolist() == hvd.allreduce(sparse.to_dense(), op=hvd.Sum).tolist()
-assert not hvd.mpi_built() and hvd.global_process_set.size() == size
+assert not hvd.mpi_built() and hvd.is_homogeneous() and hvd.nccl_built() == 0
+# Rows that do not divide: the first ranks have one more.
+whole = torch.arange(3.0 * size + 1).unsqueeze(1)
+part = hvd.reducescatter(whole, op=hvd.Sum, postscale_factor=0.5)
+begin = 3 * rank + min(rank, 1)
+assert part.tolist() == (whole[begin:begin + 3 + (rank == 0)] * size / 2).tolist()
+numbers = hvd.reducescatter(torch.full((size,), 7), name="i")
+assert numbers.tolist() == [7] and numbers.dtype is torch.int64
+parts = hvd.synchronize(hvd.grouped_reducescatter_async([whole, torch.ones(size, 2)], name="gr", op=hvd.Sum))
+assert [each.shape[0] for each in parts] == [3 + (rank == 0), 1] and (parts[1] == size).all()
+both = hvd.synchronize(hvd.grouped_allgather_async([torch.full((rank, 2), 1.0), torch.ones(1)], name="ga"))
+assert [each.shape[0] for each in both] == [sum(range(size)), size]
+rows, received = hvd.synchronize(hvd.alltoall_async(torch.arange(size)))
+assert rows.tolist() == [rank] * size and received.tolist() == [1] * size and received.dtype is torch.int32
+for call in (lambda: hvd.alltoall(torch.ones(size), torch.ones(size)), lambda: hvd.alltoall(torch.ones(size + 1)),
+             lambda: hvd.reducescatter(torch.tensor(1.0)), lambda: hvd.allgather(torch.tensor(1.0))):
+    try:
+        call()
+        raise SystemExit("no error")
+    except ValueError:
+        pass
+assert hvd.join(-1) in range(size)
+
+class Halved:  # a compressor of the program's own
+    @staticmethod
+    def compress(tensor):
+        return tensor / 2, None
+    @staticmethod
+    def decompress(tensor, ctx):
+        return tensor * 2
+
+assert hvd.allreduce(torch.ones(3), compression=Halved).tolist() == [1.0] * 3
+assert hvd.reducescatter(torch.ones(size), compression=hvd.Compression.fp16).dtype is torch.float32
+model = torch.nn.Linear(2, 1)
+hvd.broadcast_parameters(list(model.parameters()), root_rank=1)
+state = torch.optim.SGD(model.parameters(), lr=0.1 * (1 + rank), momentum=0.9)
+hvd.broadcast_optimizer_state(state, 1, model)
+assert state.param_groups[0]["lr"] == 0.2 and (model.weight.grad == 0).all()
+"""
+
+PROCESS_SETS = """
+import torch
+import weft.horovod as hvd
+firsts = hvd.ProcessSet([1, 0])
+assert firsts.size() is None and firsts.rank() is None and firsts.process_set_id is None
+hvd.init(process_sets=[firsts])
+rank, size = hvd.rank(), hvd.size()
+assert hvd.global_process_set.ranks == [*range(size)] and hvd.global_process_set.size() == size
+assert firsts.ranks == [0, 1] and firsts.process_set_id == 1 and firsts.included() == (rank < 2)
+outer = hvd.add_process_set([0, 2])
+assert hvd.process_set_ids() == [0, 1, 2] and outer.size() == 2
 try:
-    hvd.allreduce(x, process_set=hvd.ProcessSet())
+    hvd.add_process_set(range(size))
     raise SystemExit("no error")
-except NotImplementedError:
-    pass
+except ValueError as error:
+    assert "already" in str(error)
+if outer.included():
+    assert outer.rank() == rank // 2
+    x = torch.full((4,), float(rank), requires_grad=True)
+    y = hvd.allreduce(x, op=hvd.Sum, process_set=outer)
+    y.sum().backward()
+    assert (y == 2).all() and (x.grad == 2).all()
+    # The root is the rank in the job.
+    assert (hvd.broadcast(x.detach(), root_rank=2, process_set=outer) == 2).all()
+    assert hvd.allgather_object(rank, process_set=outer) == [0, 2]
+    assert hvd.broadcast_object(rank, 2, process_set=outer) == 2
+    assert hvd.alltoall(torch.tensor([rank, rank]), process_set=outer).tolist() == [0, 2]
+    assert hvd.reducescatter(torch.ones(2), op=hvd.Sum, process_set=outer).tolist() == [2]
+    sparse = torch.ones(2).to_sparse()
+    assert hvd.sparse_allreduce_async(sparse, "s", hvd.Average, process_set=outer)().to_dense().tolist() == [1, 1]
+    hvd.barrier(outer)
+else:
+    for call in (lambda: hvd.allreduce(torch.ones(1), process_set=outer), outer.rank):
+        try:
+            call()
+            raise SystemExit("no error")
+        except ValueError as error:
+            assert "rank 1 is not in [0, 2]" in str(error), error
+# Unnamed operations are numbered in each set by itself.
+assert (hvd.allreduce(torch.ones(2), op=hvd.Sum) == size).all()
+model = torch.nn.Linear(2, 1, bias=False)
+torch.nn.init.zeros_(model.weight)
+optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), process_set=firsts)
+model(torch.full((1, 2), float(rank))).sum().backward()
+optimizer.step()
+assert (model.weight == (-0.5 if rank < 2 else -rank)).all()
+assert hvd.remove_process_set(outer) and not hvd.remove_process_set(outer)
+assert not hvd.remove_process_set(hvd.global_process_set) and outer.process_set_id is None
+again = hvd.add_process_set(outer)
+assert again is outer and outer.process_set_id == 3
+hvd.shutdown()
+hvd.init(comm=[0, 1] if rank < 2 else [2])
+assert (hvd.rank(), hvd.size()) == ((rank, 2) if rank < 2 else (0, 1))
+assert hvd.allreduce(torch.ones(1), op=hvd.Sum) == hvd.size()
 """
 
 OPTIONS = """
@@ -234,6 +327,10 @@ def test_gradients_flow_through_operations() -> None:
 
 def test_the_rest_of_horovods_functions() -> None:
     run(3, REST)
+
+
+def test_process_sets() -> None:
+    run(3, PROCESS_SETS)
 
 
 def test_options_of_the_optimizer() -> None:

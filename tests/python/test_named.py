@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import weft
 
-from conftest import LIMIT_S, as_processes, as_threads
+from conftest import LIMIT_S, alone, as_processes, as_threads
 
 
 def test_ranks_submit_in_their_own_orders() -> None:
@@ -175,6 +175,25 @@ for step in range(5):
     assert all((handle.wait() == 1).all() for handle in handles)
 assert named.usage()["cache_hits"] > 0
 """,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_end_waits_for_callbacks_without_the_gil() -> None:
+    done = alone(
+        """
+import threading
+import numpy as np
+import weft
+named = weft.init().named()
+has_begun, may_end = threading.Event(), threading.Event()
+handle = named["a"].allreduce_start(np.ones(3))
+handle.then(lambda error: (has_begun.set(), may_end.wait()))
+has_begun.wait()
+threading.Timer(0.2, may_end.set).start()
+named.end()
+assert may_end.is_set()
+"""
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

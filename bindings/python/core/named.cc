@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/python/core/bindings.h"
@@ -99,10 +100,11 @@ void set_graph(const PyNamed& self, const Graph& graph, bool weighted) {
   check(opened(self)->named.set_graph(graph, weighted));
 }
 
+// The call has the last reference: destroying a Named waits for callbacks, which need the GIL.
 void end(const PyContext& context, const PyNamed& self) {
-  const SharedNamed open = opened(self);
+  SharedNamed open = opened(self);
   const Session::Use use = context->context();
-  check(interruptible<Status>([open, opened = use.opened()]() -> Status {
+  check(interruptible<Status>([open = std::move(open), opened = use.opened()]() -> Status {
     const Status status = open->named.end();
     if (status.ok()) opened->remove(open);
     return status;

@@ -37,12 +37,14 @@ void check_signals();
 
 // The result of call(), for calls that may wait for other ranks and have no handle. On the main
 // thread the call runs on a thread of its own, so that a signal can end the wait. The call then goes
-// on until its own deadline, so it must own what it uses.
+// on until its own deadline, so it must own what it uses. What the call owns is destroyed without the
+// GIL.
 template <typename T, typename Call>
 T interruptible(Call call) {
   if (!is_main_thread()) {
     const GilReleased released;
-    return call();
+    Call owned = std::move(call);
+    return owned();
   }
   // What the call owns is given back before the result is there: when the caller goes on, the
   // thread holds no context any more.

@@ -74,6 +74,10 @@ class Named(_core.Named):
             )
             for x, out, each in zip(tensors, given, feedbacks)
         ]
+        return self.group_start(name, calls, priority)
+
+    def group_start(self, name: str, calls: Sequence[Call], priority: int = 0) -> Handle:
+        """Starts operations of one kind, which run together. The result is the list of theirs."""
         group = [call.request(shape=call.shape()) for call in calls]
         handle = self.start_group_raw(name, priority, group)
         handle.result = [call.out for call in calls]

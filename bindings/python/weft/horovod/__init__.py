@@ -7,87 +7,84 @@ vector of bits, small tensors are fused, and groups run whole (weft.Named). Tens
 PyTorch, on the CPU or on CUDA. Without a job in the environment (weft run, mpirun, torchrun, ...)
 the rank is alone.
 
-Errors are those of Weft, and of one class: HorovodInternalError is weft.Error. There is one process
-set, that of all ranks. Adasum, elastic jobs and SyncBatchNorm are not there.
+Errors are those of Weft, and of one class: HorovodInternalError is weft.Error. docs/horovod.md has a
+table of all names, and what differs from Horovod.
 """
 
 from __future__ import annotations
 
 from weft._errors import Error as HorovodInternalError
-from weft.horovod._compression import Compression
-from weft.horovod._exchanges import (
+from weft.horovod._adasum import Adasum
+from weft.horovod._allgather import (
     allgather,
     allgather_async,
-    alltoall,
-    alltoall_async,
     grouped_allgather,
-    reducescatter,
-    reducescatter_async,
-    sparse_allreduce_async,
+    grouped_allgather_async,
 )
-from weft.horovod._objects import (
-    allgather_object,
-    broadcast_object,
-    broadcast_optimizer_state,
-    broadcast_parameters,
-)
-from weft.horovod._ops import (
-    Average,
-    Max,
-    Min,
-    ProcessSet,
-    Product,
-    Sum,
+from weft.horovod._allreduce import (
     allreduce,
     allreduce_,
     allreduce_async,
     allreduce_async_,
-    broadcast,
-    broadcast_,
-    broadcast_async,
-    broadcast_async_,
-    global_process_set,
     grouped_allreduce,
     grouped_allreduce_,
     grouped_allreduce_async,
     grouped_allreduce_async_,
 )
-from weft.horovod._optimizer import DistributedOptimizer
-from weft.horovod._state import (
+from weft.horovod._alltoall import alltoall, alltoall_async
+from weft.horovod._basics import (
     barrier,
+    ccl_built,
     cross_rank,
     cross_size,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
     init,
     is_homogeneous,
     is_initialized,
     join,
     local_rank,
     local_size,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
     named,
-    poll,
+    nccl_built,
     rank,
+    rocm_built,
     shutdown,
     size,
-    synchronize,
 )
-
-# Programs ask what Horovod was built with, to choose between devices and types.
-
-
-def nccl_built() -> int:
-    """0: Weft finds NCCL when it runs (weft config)."""
-    return 0
-
-
-def _no() -> bool:
-    """False: Weft is neither MPI, Gloo nor another library of Horovod's."""
-    return False
-
-
-mpi_built = mpi_enabled = mpi_threads_supported = gloo_built = gloo_enabled = _no
-cuda_built = rocm_built = ddl_built = ccl_built = _no
+from weft.horovod._broadcast import broadcast, broadcast_, broadcast_async, broadcast_async_
+from weft.horovod._compression import Compression
+from weft.horovod._handles import poll, synchronize
+from weft.horovod._objects import (
+    allgather_object,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
+from weft.horovod._optimizer import DistributedOptimizer
+from weft.horovod._process_sets import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    process_set_ids,
+    remove_process_set,
+)
+from weft.horovod._reducescatter import (
+    grouped_reducescatter,
+    grouped_reducescatter_async,
+    reducescatter,
+    reducescatter_async,
+)
+from weft.horovod._reductions import Average, Max, Min, Product, Sum
+from weft.horovod._sparse import sparse_allreduce_async
 
 __all__ = [
+    "Adasum",
     "Average",
     "Compression",
     "DistributedOptimizer",
@@ -97,6 +94,7 @@ __all__ = [
     "ProcessSet",
     "Product",
     "Sum",
+    "add_process_set",
     "allgather",
     "allgather_async",
     "allgather_object",
@@ -123,10 +121,13 @@ __all__ = [
     "gloo_built",
     "gloo_enabled",
     "grouped_allgather",
+    "grouped_allgather_async",
     "grouped_allreduce",
     "grouped_allreduce_",
     "grouped_allreduce_async",
     "grouped_allreduce_async_",
+    "grouped_reducescatter",
+    "grouped_reducescatter_async",
     "init",
     "is_homogeneous",
     "is_initialized",
@@ -139,9 +140,11 @@ __all__ = [
     "named",
     "nccl_built",
     "poll",
+    "process_set_ids",
     "rank",
     "reducescatter",
     "reducescatter_async",
+    "remove_process_set",
     "rocm_built",
     "shutdown",
     "size",

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple, Type
+from typing import Any, Optional, Protocol, Tuple, Type
 
 import torch
+
+
+class CompressorLike(Protocol):
+    """What compresses tensors: a class of Compression, or one of the program's own."""
+
+    def compress(self, tensor: torch.Tensor) -> Tuple[torch.Tensor, Any]: ...
+
+    def decompress(self, tensor: torch.Tensor, ctx: Any) -> torch.Tensor: ...
 
 
 class Compressor:
@@ -21,9 +29,9 @@ class Compressor:
         return tensor.to(cls.dtype), tensor.dtype
 
     @staticmethod
-    def decompress(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    def decompress(tensor: torch.Tensor, ctx: torch.dtype) -> torch.Tensor:
         """A tensor of the type that was compressed."""
-        return tensor.to(dtype)
+        return tensor.to(ctx)
 
 
 class _Half(Compressor):
@@ -39,9 +47,18 @@ class _Sketch(Compressor):
 
 
 class Compression:
-    """What the argument `compression` of allreduce() and DistributedOptimizer() may be."""
+    """What the argument `compression` of allreduce() and DistributedOptimizer() may be.
+
+    Horovod has none and fp16.
+    """
 
     none: Type[Compressor] = Compressor
     fp16: Type[Compressor] = _Half
     bf16: Type[Compressor] = _BFloat
     sketch: Type[Compressor] = _Sketch
+
+
+def encoding_of(compression: CompressorLike) -> str:
+    """How Weft encodes what the compressor gives; none by a compressor of the program's own."""
+    encoding: str = getattr(compression, "encoding", "none")
+    return encoding

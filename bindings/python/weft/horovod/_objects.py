@@ -8,24 +8,28 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import torch
 
-from weft.horovod._exchanges import allgather
-from weft.horovod._ops import ProcessSet, broadcast, broadcast_async_, check_process_set
-from weft.horovod._state import current, synchronize
+from weft.horovod._allgather import allgather
+from weft.horovod._basics import rank
+from weft.horovod._broadcast import broadcast, broadcast_async_
+from weft.horovod._handles import synchronize
+from weft.horovod._process_sets import ProcessSet
 
-Parameters = Union[Dict[str, torch.Tensor], Iterable[Tuple[str, torch.Tensor]]]
+Parameters = Union[Dict[str, Any], Iterable[Tuple[str, Any]]]
 
 
 def broadcast_parameters(
-    params: Parameters, root_rank: int, process_set: Optional[ProcessSet] = None
+    params: Union[Parameters, Iterable[torch.Tensor]],
+    root_rank: int,
+    process_set: Optional[ProcessSet] = None,
 ) -> None:
-    """Gives all ranks the root's parameters: a state_dict() or named_parameters()."""
-    check_process_set(process_set)
-    pairs = params.items() if isinstance(params, dict) else params
-    handles = [
-        broadcast_async_(each.data, root_rank, f"parameters.{name}")
-        for name, each in sorted(pairs)
-        if isinstance(each, torch.Tensor)
-    ]
+    """Gives all ranks the root's parameters: a state_dict(), named_parameters() or parameters()."""
+    pairs: List[Any] = sorted(params.items()) if isinstance(params, dict) else list(params)
+    handles = []
+    for place, each in enumerate(pairs):
+        name, tensor = each if isinstance(each, tuple) else (f"{place}", each)
+        if isinstance(tensor, torch.Tensor):
+            name = f"parameters.{name}"
+            handles.append(broadcast_async_(tensor.data, root_rank, name, process_set))
     for handle in handles:
         synchronize(handle)
 
@@ -36,9 +40,9 @@ def broadcast_object(
     name: Optional[str] = None,
     process_set: Optional[ProcessSet] = None,
 ) -> Any:
-    """The root's object, which is pickled."""
+    """The root's object. It is pickled, by cloudpickle where that is installed."""
     title = "object" if name is None else name
-    is_root = current().context.rank == root_rank
+    is_root = rank() == root_rank
     packed = _packed(obj) if is_root else torch.empty(0, dtype=torch.uint8)
     length = torch.tensor([packed.numel()])
     length = broadcast(length, root_rank, f"{title}.length", process_set)
@@ -51,7 +55,7 @@ def broadcast_object(
 def allgather_object(
     obj: Any, name: Optional[str] = None, process_set: Optional[ProcessSet] = None
 ) -> List[Any]:
-    """The objects of all ranks, which are pickled."""
+    """The objects of all ranks, pickled as by broadcast_object()."""
     title = "object" if name is None else name
     packed = _packed(obj)
     lengths = allgather(torch.tensor([packed.numel()]), f"{title}.length", process_set)
@@ -62,19 +66,38 @@ def allgather_object(
 def broadcast_optimizer_state(
     optimizer: torch.optim.Optimizer,
     root_rank: int,
+    model: Optional[torch.nn.Module] = None,
     process_set: Optional[ProcessSet] = None,
 ) -> None:
-    """Gives the optimizers of all ranks the root's state. Those of others may have none yet."""
+    """Gives the optimizers of all ranks the root's state. Those of others may have none yet.
+
+    A parameter that has no gradient gets zeros, as by Horovod.
+
+    model: Horovod needs it for parameters whose gradients are sparse. Weft does not.
+    """
+    for group in optimizer.param_groups:
+        for each in group["params"]:
+            if each.requires_grad and each.grad is None:
+                each.grad = torch.zeros_like(each)
     file = io.BytesIO()
-    if current().context.rank == root_rank:
+    if rank() == root_rank:
         torch.save(optimizer.state_dict(), file)
     state = broadcast_object(file.getvalue(), root_rank, "optimizer_state", process_set)
-    if current().context.rank != root_rank:
+    if rank() != root_rank:
         optimizer.load_state_dict(torch.load(io.BytesIO(state), map_location="cpu", weights_only=False))
 
 
 def _packed(obj: Any) -> torch.Tensor:
-    return torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
+    return torch.frombuffer(bytearray(_dumps(obj)), dtype=torch.uint8)
+
+
+def _dumps(obj: Any) -> bytes:
+    try:
+        import cloudpickle
+    except ImportError:
+        return pickle.dumps(obj)
+    packed: bytes = cloudpickle.dumps(obj)
+    return packed
 
 
 def _unpacked(packed: torch.Tensor) -> Any:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
-from typing import Type, Union
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from weft._core import ErrorFeedback
 from weft._errors import Mismatch
-from weft.horovod import _exchanges, _ops
-from weft.horovod._compression import Compression, Compressor
+from weft.horovod._adasum import Adasum
+from weft.horovod._allreduce import reduce_in_place
+from weft.horovod._basics import size
+from weft.horovod._buckets import Groups, cut, names_of, parameters_of
+from weft.horovod._compression import Compression, CompressorLike, encoding_of
+from weft.horovod._delta_optimizer import Delta
+from weft.horovod._handles import synchronize
 from weft.horovod._objects import Parameters
-from weft.horovod._ops import Average, ProcessSet, check_process_set
-from weft.horovod._state import size, synchronize
-
-Groups = Union[None, int, Sequence[Sequence[torch.Tensor]]]
+from weft.horovod._process_sets import ProcessSet, team_of
+from weft.horovod._reductions import Average
+from weft.horovod._sparse import sparse_allreduce_async
+from weft.horovod._teams import Team
 
 
 class _Options(NamedTuple):
     """How gradients travel."""
 
     op: str
-    compression: Type[Compressor]
+    compression: CompressorLike
+    process_set: Optional[ProcessSet]
     sparse_as_dense: bool
     has_feedback: bool  # what compression takes from a gradient is added to the next one
     predivide: float  # with an average: the factor by which gradients are divided beforehand
@@ -34,14 +40,9 @@ class _Options(NamedTuple):
 
 
 class _Started(NamedTuple):
-    handle: int
-    finish: Callable[[Any], None]  # takes the result
+    wait: Callable[[], Any]  # returns the result
+    finish: Callable[[Any], None]  # takes it
     may_be_sparse: bool = False  # of one parameter, whose gradient is sparse or was not made here
-
-
-class _Bucket(NamedTuple):
-    name: str
-    parameters: List[torch.Tensor]
 
 
 class _Distributed:
@@ -57,12 +58,11 @@ class _Distributed:
         options: _Options,
         groups: Groups,
     ) -> None:
-        mine = [each for group in self.param_groups for each in group["params"]]
-        mine = [each for each in mine if each.requires_grad]
-        names = _names_of(mine, named_parameters)
+        mine = parameters_of(self.param_groups)
+        names = self._parameter_names = names_of(mine, named_parameters)
         self._passes = backward_passes_per_step
         self._options = options
-        self._buckets = _cut([(names[id(each)], each) for each in mine], groups)
+        self._buckets = cut([(names[each], each) for each in mine], groups)
         self._bucket_of = {
             id(each): place
             for place, bucket in enumerate(self._buckets)
@@ -76,14 +76,27 @@ class _Distributed:
         self._counts: Dict[int, int] = {}
         self._started: Dict[int, _Started] = {}  # by bucket
         self._sparse: Set[int] = set()  # buckets of gradients that are sparse on some rank
+        self._densified: Dict[torch.Tensor, int] = {}  # dimensions of gradients that were sparse
         self._is_synchronized = False
         self._skips = False  # step() does not synchronize
-        if size() > 1:
-            for each in mine:
-                parameter: Any = each
-                parameter.register_post_accumulate_grad_hook(self._on_gradient)
+        for each in mine:
+            parameter: Any = each
+            parameter.register_post_accumulate_grad_hook(self._on_gradient)
+
+    def _team(self) -> Optional[Team]:
+        """The ranks that average gradients; None if this rank is not one of them, or is alone.
+
+        They change when the job begins anew (hvd.elastic).
+        """
+        chosen = self._options.process_set
+        if chosen is not None and not chosen.included():
+            return None
+        team = team_of(chosen)
+        return team if team.size > 1 else None
 
     def _on_gradient(self, parameter: torch.Tensor) -> None:
+        if self._team() is None:
+            return
         count = self._counts.get(id(parameter), 0) + 1
         if count > self._passes:
             raise RuntimeError(
@@ -114,6 +127,7 @@ class _Distributed:
         if gradient is None:
             gradient = _no_rows_of(parameter) if is_sparse else torch.zeros_like(parameter)
         if gradient.is_sparse and self._options.sparse_as_dense:
+            self._densified[parameter] = gradient.sparse_dim()
             gradient = gradient.to_dense()
         parameter.grad = gradient if gradient.is_sparse else gradient.contiguous()
         return parameter.grad
@@ -125,18 +139,19 @@ class _Distributed:
         feedbacks: Optional[List[ErrorFeedback]],
     ) -> _Started:
         options = self._options
-        moved = [options.compression.compress(each)[0] for each in gradients]
-        encoding = options.compression.encoding
-        handle = _ops.reduce_in_place(
-            moved, name, options.op, encoding, options.factors(), feedbacks
+        moved = [options.compression.compress(each) for each in gradients]
+        xs = [each for each, _ in moved]
+        encoding = encoding_of(options.compression)
+        handle = reduce_in_place(
+            team_of(options.process_set), xs, name, options.op, encoding, options.factors(), feedbacks
         )
 
         def finish(_: Any) -> None:
-            for gradient, result in zip(gradients, moved):
+            for gradient, (result, facts) in zip(gradients, moved):
                 if result is not gradient:
-                    gradient.copy_(options.compression.decompress(result, gradient.dtype))
+                    gradient.copy_(options.compression.decompress(result, facts))
 
-        return _Started(handle, finish)
+        return _Started(lambda: synchronize(handle), finish)
 
     def _start_sparse(
         self, name: str, members: List[torch.Tensor], gradients: List[torch.Tensor]
@@ -147,7 +162,8 @@ class _Distributed:
         def finish(result: Any) -> None:
             members[0].grad = result
 
-        handle = _exchanges.sparse_allreduce_async(gradients[0], name, self._options.op)
+        options = self._options
+        handle = sparse_allreduce_async(gradients[0], name, options.op, options.process_set)
         return _Started(handle, finish, may_be_sparse=True)
 
     def synchronize(self) -> None:
@@ -155,7 +171,7 @@ class _Distributed:
 
         A step() that follows does not reduce them again. Without one the gradients are dropped.
         """
-        if size() > 1:
+        if self._team() is not None:
             for bucket in range(len(self._buckets)):
                 if bucket not in self._started:
                     self._start(bucket)
@@ -182,13 +198,17 @@ class _Distributed:
         with torch.no_grad():
             for bucket, each in started.items():
                 try:
-                    result = synchronize(each.handle)
+                    result = each.wait()
                 except Mismatch:
                     if is_last or not each.may_be_sparse:
                         raise
                     unclear.append(bucket)
                 else:
                     each.finish(result)
+        for parameter, dimensions in self._densified.items():
+            assert parameter.grad is not None
+            parameter.grad = parameter.grad.to_sparse(dimensions)
+        self._densified.clear()
         return unclear
 
     @contextlib.contextmanager
@@ -220,7 +240,12 @@ class _Distributed:
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if not (self._skips or self._is_synchronized):
+        if self._is_synchronized and not self._skips:
+            warnings.warn(
+                "optimizer.step() called without optimizer.skip_synchronize() context after "
+                "optimizer.synchronize(); the gradients are not reduced again"
+            )
+        elif not self._skips:
             self.synchronize()
         self._is_synchronized = False
         self._base.step(self)
@@ -240,7 +265,7 @@ class _Distributed:
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Parameters] = None,
-    compression: Optional[Type[Compressor]] = None,
+    compression: Optional[CompressorLike] = None,
     backward_passes_per_step: int = 1,
     op: str = Average,
     gradient_predivide_factor: float = 1.0,
@@ -260,30 +285,41 @@ def DistributedOptimizer(
         backward_passes_per_step: passes whose gradients add up before they are reduced.
         gradient_predivide_factor: with an average, divides gradients by it before they are summed,
             and the sum by the rest.
+        op: Average, Sum, or Adasum, with which each rank steps by itself, and the changes are reduced.
         groups: so many groups of parameters, each of which travels whole, or lists of the
             parameters of each group; None or 0: each by itself. num_groups is Horovod's old name.
-        sparse_as_dense: sparse gradients are made dense. Else the ranks gather their entries,
+        sparse_as_dense: sparse gradients travel as dense ones, and are sparse again after it. Else the ranks gather their entries,
             of which a rank that does not use the parameter has none.
+        process_set: the ranks that average their gradients. The others step by themselves.
         error_feedback: what Compression.sketch takes from a gradient is added to the next one. That
             takes the memory of one more gradient. Not Horovod's.
     """
-    check_process_set(process_set)
     chosen = num_groups if groups is None else groups
     if backward_passes_per_step < 1 or (isinstance(chosen, int) and chosen < 0):
         raise ValueError("backward_passes_per_step must be positive, groups not negative")
     if gradient_predivide_factor != 1.0 and op != Average:
         raise ValueError("gradient_predivide_factor needs op=Average")
-    chosen_compression = compression or Compression.none
-    if error_feedback and chosen_compression.encoding == "none":
+    how = compression or Compression.none
+    if error_feedback and encoding_of(how) == "none":
         raise ValueError("error_feedback needs compression=Compression.sketch")
-    base = type(optimizer)
-    made: Any = type(base.__name__, (_Distributed, base), {"_base": base})
-    wrapped = made.__new__(made)
-    wrapped.__dict__.update(optimizer.__dict__)
+    if op == Adasum and size() > 1:
+        wrapped = _mixed(Delta, optimizer)
+        wrapped._begin(named_parameters, how, process_set)
+        return wrapped
+    wrapped = _mixed(_Distributed, optimizer)
     options = _Options(
-        op, chosen_compression, sparse_as_dense, error_feedback, gradient_predivide_factor
+        op, how, process_set, sparse_as_dense, error_feedback, gradient_predivide_factor
     )
     wrapped._begin(named_parameters, backward_passes_per_step, options, chosen)
+    return wrapped
+
+
+def _mixed(mixin: type, optimizer: torch.optim.Optimizer) -> Any:
+    """An optimizer of the same class and state, with the functions of the mixin before its own."""
+    base = type(optimizer)
+    made: Any = type(base.__name__, (mixin, base), {"_base": base})
+    wrapped = made.__new__(made)
+    wrapped.__dict__.update(optimizer.__dict__)
     return wrapped
 
 
@@ -293,42 +329,3 @@ def _no_rows_of(parameter: torch.Tensor) -> torch.Tensor:
     return torch.sparse_coo_tensor(
         nowhere, parameter.new_empty((0, *parameter.shape[1:])), parameter.shape
     )
-
-
-def _names_of(
-    parameters: List[torch.Tensor], named_parameters: Optional[Parameters]
-) -> Dict[int, str]:
-    if named_parameters is None:
-        return {id(each): f"gradient.{place}" for place, each in enumerate(parameters)}
-    pairs = named_parameters.items() if isinstance(named_parameters, dict) else named_parameters
-    names = {id(each): f"gradient.{name}" for name, each in pairs}
-    missing = sum(id(each) not in names for each in parameters)
-    if missing:
-        raise ValueError(f"named_parameters lacks {missing} of the optimizer's parameters")
-    if len({names[id(each)] for each in parameters}) != len(parameters):
-        raise ValueError("named_parameters has a name twice")
-    return names
-
-
-def _cut(pairs: List[Tuple[str, torch.Tensor]], groups: Groups) -> List[_Bucket]:
-    """Groups of parameters of one type; a parameter in no group is by itself."""
-    if not groups:
-        return [_Bucket(name, [each]) for name, each in pairs]
-    buckets: List[_Bucket] = []
-    if isinstance(groups, int):
-        length = max(-(-len(pairs) // min(groups, max(len(pairs), 1))), 1)
-        lists = [pairs[start : start + length] for start in range(0, len(pairs), length)]
-    else:
-        place = {id(each): k for k, group in enumerate(groups) for each in group}
-        lists = [[] for _ in groups]
-        for pair in pairs:
-            if id(pair[1]) in place:
-                lists[place[id(pair[1])]].append(pair)
-        buckets = [_Bucket(name, [each]) for name, each in pairs if id(each) not in place]
-    for members in filter(None, lists):
-        by_type: Dict[torch.dtype, List[torch.Tensor]] = {}
-        for _, each in members:
-            by_type.setdefault(each.dtype, []).append(each)
-        first = members[0][0]
-        buckets += [_Bucket(f"{first}.group.{kind}", part) for kind, part in by_type.items()]
-    return buckets

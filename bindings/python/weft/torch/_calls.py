@@ -105,7 +105,8 @@ def start_checked(
         ]
 
     first = [_edges.compare(job, mine, all_, f"edges of {title}" if is_by_name else None)]
-    return handles.add(_staged.start(_staged.Staged(first, move, is_by_name)), lambda: y, title)
+    staged = _staged.start(_staged.Staged(first, move, is_by_name=is_by_name))
+    return handles.add(staged, lambda: y, title)
 
 
 def _told(names: Names, options: Dict[str, Any]) -> Tuple[torch.Tensor, torch.Tensor]:

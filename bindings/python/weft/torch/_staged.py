@@ -1,7 +1,7 @@
-"""Operations of two stages.
+"""Operations of several stages.
 
 The second stages start in the order in which the first ones did, except for operations by name,
-whose order differs from rank to rank.
+whose order differs from rank to rank. Only those may have more than two stages.
 """
 
 from __future__ import annotations
@@ -17,90 +17,101 @@ Stage = List[_core.Handle]  # the operations of one stage, which run at the same
 
 
 class Staged:
-    """An operation whose first stage has started; `move` starts the second."""
+    """An operation whose first stage has started. Each move starts the next one."""
 
     def __init__(
-        self, first: Stage, move: Callable[[], Stage], is_by_name: bool = False
+        self, first: Stage, *moves: Callable[[], Stage], is_by_name: bool = False
     ) -> None:
-        self.first = first
+        assert is_by_name or len(moves) == 1
+        self.running = first  # the stage that has started last
         self.is_by_name = is_by_name
-        self._move: Optional[Callable[[], Stage]] = move
-        self._second: Stage = []
+        self._moves = deque(moves)
         self._error: Optional[BaseException] = None
 
     @property
     def has_moved(self) -> bool:
-        """Whether the second stage has started, or cannot start."""
-        return self._move is None
+        """Whether the last stage has started, or cannot start."""
+        return not self._moves
 
     def move(self) -> None:
-        """Starts the second stage. The first is done."""
-        assert self._move is not None
+        """Starts the next stage. The one that runs is done."""
         try:
-            for each in self.first:
+            for each in self.running:
                 each.wait()
-            self._second = self._move()
+            self.running = self._moves[0]()
+            self._moves.popleft()
         except Exception as error:
-            self._error = error
-        self._move = None
+            self._give_up(error)
+
+    def watch(self) -> None:
+        """Starts the next stage when the one that runs is done."""
+        for each in self.running:
+            each.then(lambda error: self.advance())
+        self.advance()
 
     def advance(self) -> None:
-        """Starts the second stage if it can start, and others before it."""
+        """Starts the next stage if it can start, and others before it."""
         if not self.is_by_name:
             return advance()
         with _lock:
-            if not self.has_moved and all([each.test() for each in self.first]):
+            if self.has_moved or not all([each.test() for each in self.running]):
+                return
+            self.move()
+            if self.has_moved:
                 _named.discard(self)
-                self.move()
+                return
+        self.watch()
 
     def cancel(self) -> None:
-        """Gives up the second stage."""
-        self._error = Closed("weft.torch.shutdown() was called")
-        self._move = None
+        """Gives up the stages that have not started."""
+        self._give_up(Closed("weft.torch.shutdown() was called"))
+
+    def _give_up(self, error: BaseException) -> None:
+        self._error = error
+        self.running = []
+        self._moves.clear()
 
     def test(self) -> bool:
         """Whether all is done, with or without an error. Does not wait."""
         self.advance()
-        return self.has_moved and all([each.test() for each in self._second])
+        return self.has_moved and all([each.test() for each in self.running])
 
     def wait(self) -> None:
         """Waits until all is done. Raises the error of a stage that failed."""
         while not self.has_moved:
-            _wait_for(self.first if self.is_by_name else _firsts_of_oldest())
+            _wait_for(self.running if self.is_by_name else _firsts_of_oldest())
             self.advance()
         if self._error is not None:
             raise self._error
-        for each in self._second:
+        for each in self.running:
             each.wait()
 
 
 _lock = threading.RLock()
 _waiting: Deque[Staged] = deque()  # those whose second stage has not started, oldest first
-_named: Set[Staged] = set()  # the same by name
+_named: Set[Staged] = set()  # those by name whose last stage has not started
 
 
 def start(staged: Staged) -> Staged:
-    """Lets the second stage start when its turn comes."""
+    """Lets the next stages start when their turns come."""
     with _lock:
         if staged.is_by_name:
             _named.add(staged)
         else:
             _waiting.append(staged)
-    for each in staged.first:
-        each.then(lambda error: staged.advance())
-    staged.advance()
+    staged.watch()
     return staged
 
 
 def advance() -> None:
     """Starts each second stage whose first is done, as long as no older one is in the way."""
     with _lock:
-        while _waiting and all([each.test() for each in _waiting[0].first]):
+        while _waiting and all([each.test() for each in _waiting[0].running]):
             _waiting.popleft().move()
 
 
 def clear() -> None:
-    """Gives up all operations whose second stage has not started."""
+    """Gives up all operations whose last stage has not started."""
     with _lock:
         while _waiting:
             _waiting.popleft().cancel()
@@ -110,7 +121,7 @@ def clear() -> None:
 
 def _firsts_of_oldest() -> Stage:
     with _lock:
-        return _waiting[0].first if _waiting else []
+        return _waiting[0].running if _waiting else []
 
 
 def _wait_for(stage: Stage) -> None:

@@ -115,7 +115,7 @@ class _Stages:
 
     def begin(self, gather: _Gather, told: Stage, move: Callable[[], Stage]) -> int:
         """The handle of an operation whose first stage has started, and `move` will follow."""
-        staged = start(Staged(told, move, self.is_by_name))
+        staged = start(Staged(told, move, is_by_name=self.is_by_name))
         return handles.add(staged, gather.result, self.title)
 
 

@@ -1,0 +1,55 @@
+"""Handles: numbers of the operations that were started and not waited for."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any, Callable, Dict, NamedTuple, Protocol
+
+
+class Operation(Protocol):
+    """A started operation: weft.Handle, or one of several stages."""
+
+    def test(self) -> bool: ...
+
+    def wait(self) -> object: ...
+
+
+class _Started(NamedTuple):
+    operation: Operation
+    result: Callable[[], Any]  # of the operation, when it is done
+
+
+_started: Dict[int, _Started] = {}
+_lock = threading.Lock()
+_numbers = itertools.count()
+
+
+def keep(operation: Operation, result: Callable[[], Any]) -> int:
+    """The handle of a started operation. result: makes its result when it is done."""
+    number = next(_numbers)
+    with _lock:
+        _started[number] = _Started(operation, result)
+    return number
+
+
+def clear() -> None:
+    """Forgets all operations, when their job has ended."""
+    with _lock:
+        _started.clear()
+
+
+def poll(handle: int) -> bool:
+    """Whether the operation is done."""
+    found = _started.get(handle)
+    return found is None or found.operation.test()
+
+
+def synchronize(handle: int) -> Any:
+    """Waits for an operation, and returns its result. A handle is valid once."""
+    with _lock:
+        found = _started.pop(handle, None)
+    if found is None:
+        raise ValueError(f"there is no handle {handle}, or it was waited for already")
+    found.operation.wait()
+    return found.result()
