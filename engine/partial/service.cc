@@ -31,7 +31,6 @@ Result<std::unique_ptr<GroupService>> GroupService::open(std::unique_ptr<GroupHo
   std::vector<Rank> all(static_cast<std::size_t>(host->size()));
   std::iota(all.begin(), all.end(), 0);
   WEFT_RETURN_IF_ERROR(made->begin_term(std::move(host), std::move(all)));
-  if (made->is_static()) WEFT_RETURN_IF_ERROR(made->schedule());
   return made;
 }
 
@@ -46,24 +45,23 @@ Status GroupService::begin_term(std::unique_ptr<GroupHost> host, std::vector<Ran
   auto term = std::make_unique<GroupTerm>(std::move(host), std::move(options));
   if (!is_first) failed_.push_back(std::move(term_));
   term_ = std::move(term);
-  return is_static() ? Status() : term_->begin(is_first);
+  if (!is_static()) return term_->begin(is_first);
+  schedule();
+  return {};
 }
 
 // The schedule counts ranks machine by machine.
-Status GroupService::schedule() {
+void GroupService::schedule() {
+  const auto machine_of = [&](Rank rank) { return machines_[static_cast<std::size_t>(rank)]; };
   ranks_ = term_->ranks();
-  std::ranges::stable_sort(ranks_, {},
-                           [&](Rank rank) { return machines_[static_cast<std::size_t>(rank)]; });
-  const int machines = 1 + std::ranges::max(machines_);
-  shape_ = {machines, static_cast<int>(machines_.size()) / machines};
-  for (const int machine : machines_) {
-    if (std::ranges::count(machines_, machine) == shape_.local_size) continue;
-    return Status(
-        Code::unavailable,
-        fmt::format("{}: static groups need equally many ranks on all machines", options_.title));
+  std::ranges::stable_sort(ranks_, {}, machine_of);
+  locals_.clear();
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    const bool is_first = place == 0 || machine_of(ranks_[place]) != machine_of(ranks_[place - 1]);
+    if (is_first) locals_.push_back(0);
+    ++locals_.back();
   }
-  place_ = static_cast<int>(std::ranges::find(ranks_, term_->host().rank()) - ranks_.begin());
-  return {};
+  place_ = static_cast<int>(std::ranges::find(ranks_, self()) - ranks_.begin());
 }
 
 void GroupService::say(const GroupMessage& message) {
@@ -117,9 +115,12 @@ Result<GroupMessage> GroupService::next(bool leaves) {
 }
 
 Result<GroupMessage> GroupService::next_static() {
-  WEFT_ASSIGN(std::vector<Rank> group, static_group(requests_ - 1, shape_, place_));
-  for (Rank& each : group) each = ranks_[static_cast<std::size_t>(each)];
-  std::ranges::sort(group);
+  std::vector<Rank> group = {self()};
+  if (iteration() >= resumed_at_) {
+    WEFT_ASSIGN(group, static_group(iteration(), locals_, place_));
+    for (Rank& each : group) each = ranks_[static_cast<std::size_t>(each)];
+    std::ranges::sort(group);
+  }
   return GroupMessage{.kind = GroupMessage::Kind::assignment,
                       .answers = true,
                       .group = requests_,
@@ -155,15 +156,28 @@ void GroupService::finish(const GroupMessage& group, bool asks) {
 Status GroupService::recover(Status why) {
   while (true) {
     std::vector<Rank> left = survivors(why);
-    if (is_static() || left.size() == term_->ranks().size()) return in_first_numbers(why);
+    if (left.size() == term_->ranks().size()) return in_first_numbers(why);
     WEFT_ASSIGN(std::unique_ptr<GroupHost> host, term_->host().among(left));
     WEFT_RETURN_IF_ERROR(begin_term(std::move(host), std::move(left)));
     ++usage_.successions;
-    why = await_generator();
+    why = is_static() ? resume() : await(0);
     if (!why.ok()) continue;
     report();
     return {};
   }
+}
+
+// The schedule goes on with the iteration of the rank that is ahead. Who is behind rests until then.
+Status GroupService::resume() {
+  for (Rank number = 0; number < term_->host().size(); ++number)
+    WEFT_RETURN_IF_ERROR(await(number));
+  const std::uint64_t own = iteration();
+  WEFT_RETURN_IF_ERROR(term_->host().run(Request{.collective = Collective::allreduce,
+                                                 .input = {&own, 1, DataType::u64},
+                                                 .output = {&resumed_at_, 1, DataType::u64},
+                                                 .op = ReduceOp::max}));
+  failed_.clear();
+  return {};
 }
 
 // Ranks of the first term.
@@ -172,17 +186,27 @@ std::vector<Rank> GroupService::survivors(const Status& why) {
   for (const Rank rank : term_->ranks()) {
     const Rank number = term_->number_of(rank);
     const bool is_named = is_gone(why) && why.rank() == number;
-    if (!is_named && !term_->host().has_died(number)) left.push_back(rank);
+    if (!is_named && !is_known_gone(number)) left.push_back(rank);
   }
   return left;
 }
 
-// The generator's rank may compute for long before it hears of the death, and may die meanwhile.
-Status GroupService::await_generator() {
-  if (term_->generates()) return {};
+// A rank that closes its context after the end of a schedule is gone as well.
+bool GroupService::is_known_gone(Rank number) {
+  GroupHost& host = term_->host();
+  if (host.has_died(number)) return true;
+  if (!is_static()) return false;
+  const std::shared_ptr<Lane> lane = host.shared_lane();
+  const Lane::Hold hold(*lane);
+  return host.has_left(number);
+}
+
+// The rank may compute for long before it hears of the death, and may die meanwhile.
+Status GroupService::await(Rank number) {
+  if (number == term_->host().rank()) return {};
   const Deadline deadline = Deadline::after_ms(term_->host().deadline_ms());
   while (true) {
-    const Status status = term_->host().await(0, kAwaitMs);
+    const Status status = term_->host().await(number, kAwaitMs);
     if (status.code() != Code::timed_out || deadline.passed()) return status;
     WEFT_RETURN_IF_ERROR(term_->failure());
   }
@@ -209,10 +233,7 @@ Status GroupService::in_first_numbers(const Status& why) const {
 
 Status GroupService::end() {
   if (has_ended_) return {};
-  if (is_static()) {
-    has_ended_ = true;
-    return term_->host().leave();
-  }
+  if (is_static()) return end_static();
   if (!std::exchange(leaves_, true)) say({.leaves = true});
   bool is_over = false;
   while (true) {
@@ -234,6 +255,14 @@ Status GroupService::end() {
   }
   has_ended_ = true;
   return {};
+}
+
+// Ranks that are behind may need this one to resume. Those that are there no more have ended, too.
+Status GroupService::end_static() {
+  Status left = term_->host().leave();
+  while (!left.ok() && recover(left).ok()) left = term_->host().leave();
+  has_ended_ = left.ok() || is_gone(left);
+  return has_ended_ ? Status() : in_first_numbers(left);
 }
 
 }  // namespace weft

@@ -6,6 +6,9 @@
 // turn. A group that a survivor was in runs again, with those that are not done with it. Its mean is
 // computed beside the model, so a group that fails leaves the model as it was.
 //
+// Static groups have no generator, and no reports. The survivors agree on the iteration with which they go
+// on, by the schedule of those that are left.
+//
 // Threads: one at a time. Internal to the module; others include partial.h.
 #pragma once
 
@@ -53,17 +56,26 @@ class GroupService {
       : options_(std::move(options)), machines_(std::move(machines)) {}
 
   [[nodiscard]] bool is_static() const { return options_.law.kind == GroupLaw::Kind::scheduled; }
+  // This rank, in the numbers of the first term.
+  [[nodiscard]] Rank self() const {
+    return term_->ranks()[static_cast<std::size_t>(term_->host().rank())];
+  }
+  // The number of the next average.
+  [[nodiscard]] std::uint64_t iteration() const { return requests_ - (has_asked_ ? 1 : 0); }
   Status begin_term(std::unique_ptr<GroupHost> host, std::vector<Rank> ranks);
-  Status schedule();
+  void schedule();
   void say(const GroupMessage& message);
   Result<GroupMessage> next(bool leaves);
   Result<GroupMessage> next_static();
   Result<bool> run(const GroupMessage& group);
   void finish(const GroupMessage& group, bool asks);
   Status recover(Status why);
-  Status await_generator();
+  Status resume();
+  Status await(Rank number);
   void report();
   [[nodiscard]] std::vector<Rank> survivors(const Status& why);
+  [[nodiscard]] bool is_known_gone(Rank number);
+  Status end_static();
   [[nodiscard]] Status in_first_numbers(const Status& why) const;
 
   const GroupServiceOptions options_;
@@ -81,10 +93,11 @@ class GroupService {
   bool has_ended_ = false;
   GroupMessage newest_;  // the newest assignment; group 0: none
   Usage usage_;
-  // Static groups: the ranks machine by machine, and this rank's place there.
-  MachineShape shape_;
+  // Static groups: the ranks machine by machine, how many each machine has, and this rank's place there.
   std::vector<Rank> ranks_;
+  std::vector<int> locals_;
   int place_ = 0;
+  std::uint64_t resumed_at_ = 0;  // the iteration with which this term has begun
 };
 
 }  // namespace weft

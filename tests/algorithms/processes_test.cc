@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, KilledWorker, testing::Values(0, 2));
 
 TEST_P(KilledWorker, InAGroupIsMissedByNobody) {
   for (const std::string& way : ways()) {
-    for (const std::string law : {"smart", "random"}) {
+    for (const std::string law : {"smart", "random", "static"}) {
       const std::string program = FAULTY_WORKER " " + std::to_string(GetParam()) + " " + law;
       const auto lines = run_job(program, way);
       for (int rank = 0; rank < kRanks; ++rank) {

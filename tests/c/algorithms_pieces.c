@@ -183,6 +183,7 @@ void test_freed_early(const struct ranks* all) {
     OK(weft_gradient_exchange_end_iteration(exchange, mean, kElements, WEFT_F64, NULL));
     OK(weft_gradient_exchange_begin(exchange));
     push_all(exchange, slope);
+    OK(weft_partial_allreduce_average(partial, NULL, 0, NULL));
   }
   OK(weft_barrier(all->context));
   OK(weft_context_close(all->context));
