@@ -81,29 +81,6 @@ weft_code use_algorithm(const char* function, Shown* handle, const char* argumen
                   [&](auto& kept, ContextObject&) { return use(kept.algorithm); });
 }
 
-// *handle := a handle of an algorithm whose memory other ranks may write to until it has ended. So it stays
-// with its context until then, even if the handle is freed.
-template <typename Shown, typename Algorithm>
-void give_until_end(const std::shared_ptr<ContextObject>& context, Algorithm made, Shown** handle) {
-  auto kept = std::make_shared<Kept<Algorithm>>(context, std::move(made));
-  {
-    const auto lock = lock_objects();
-    context->unended.push_back(kept);
-  }
-  give(std::move(kept), handle);
-}
-// Ends it.
-template <typename Shown>
-weft_code end_kept(const char* function, Shown* handle, const char* argument) {
-  return use_kept(
-      function, handle, argument, true, [](auto& kept, ContextObject& context) -> Status {
-        WEFT_RETURN_IF_ERROR(kept.algorithm.end());
-        const auto lock = lock_objects();
-        std::erase_if(context.unended, [&](const auto& each) { return each.get() == &kept; });
-        return {};
-      });
-}
-
 // A number of options that counts only if its flag is set.
 template <typename Number>
 Status read_flagged(const std::string& member, std::int32_t has, Number value,

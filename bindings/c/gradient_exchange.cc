@@ -17,7 +17,6 @@ namespace weft::c {
 struct Exchanging {
   GradientExchange exchange;
   std::vector<int> contributors{};
-  Status end() { return exchange.end(); }
 };
 
 template <>
@@ -89,7 +88,7 @@ weft_code weft_gradient_exchange_create(weft_context* context, void* model, size
         GradientExchange made,
         GradientExchange::create(*object->context, {model, count, static_cast<DataType>(type)},
                                  {colayers, colayer_count}, how));
-    give_until_end(object, Exchanging{std::move(made)}, exchange);
+    give(std::make_shared<Kept<Exchanging>>(object, Exchanging{std::move(made)}), exchange);
     return {};
   });
 }
@@ -169,5 +168,5 @@ weft_code weft_gradient_exchange_get_counts(const weft_gradient_exchange* exchan
   });
 }
 weft_code weft_gradient_exchange_end(weft_gradient_exchange* exchange) {
-  return end_kept(__func__, exchange, "exchange");
+  return on(__func__, exchange, [](Exchanging& it) { return it.exchange.end(); });
 }

@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "bindings/c/call.h"
 #include "bindings/c/registry.h"
@@ -20,9 +19,6 @@ namespace weft::c {
 struct ContextObject {
   explicit ContextObject(std::unique_ptr<Context> made)
       : context(std::move(made)), graph(context->graph()) {}
-  // Strategies and algorithms that have not ended, whose memory other ranks may write to until the
-  // context is destroyed. Guarded by lock_objects().
-  std::vector<std::shared_ptr<void>> unended;
   const std::unique_ptr<Context> context;
   Graph graph;  // that is set; guarded by lock_objects(), as Context::graph() is not by any lock
 };

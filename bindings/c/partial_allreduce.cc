@@ -59,7 +59,7 @@ weft_code weft_partial_allreduce_create(weft_context* context, void* model, size
     WEFT_ASSIGN(PartialAllreduce made,
                 PartialAllreduce::create(*object->context,
                                          {model, count, static_cast<DataType>(type)}, how));
-    give_until_end(object, std::move(made), partial);
+    give(std::make_shared<Kept<PartialAllreduce>>(object, std::move(made)), partial);
     return {};
   });
 }
@@ -89,5 +89,5 @@ weft_code weft_partial_allreduce_get_usage(const weft_partial_allreduce* partial
   });
 }
 weft_code weft_partial_allreduce_end(weft_partial_allreduce* partial) {
-  return end_kept(__func__, partial, "partial");
+  return on(__func__, partial, [](PartialAllreduce& it) { return it.end(); });
 }

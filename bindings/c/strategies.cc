@@ -77,7 +77,7 @@ weft_code weft_strategy_create(weft_context* context, const char* name, void* mo
     WEFT_RETURN_IF_ERROR(convert(options, how));
     WEFT_ASSIGN(Strategy made, Strategy::create(*object->context, name,
                                                 {model, count, static_cast<DataType>(type)}, how));
-    give_until_end(object, std::move(made), strategy);
+    give(std::make_shared<Kept<Strategy>>(object, std::move(made)), strategy);
     return {};
   });
 }
@@ -119,5 +119,5 @@ weft_code weft_strategy_get_counts(const weft_strategy* strategy, weft_strategy_
   });
 }
 weft_code weft_strategy_end(weft_strategy* strategy) {
-  return end_kept(__func__, strategy, "strategy");
+  return on(__func__, strategy, [](Strategy& it) { return it.end(); });
 }

@@ -133,7 +133,8 @@ Result<AdPsgd> AdPsgd::create(Context& context, const Output& model, const AdPsg
   }
   WEFT_RETURN_IF_ERROR(check_host_models(context, "AD-PSGD", model.data));
   WEFT_ASSIGN(Memory theirs, Memory::allocate(model.count * size_of(model.type)));
-  WEFT_ASSIGN(Window window, context.win_create(model, options.name, {.zero_init = true}));
+  WEFT_ASSIGN(Window window,
+              context.win_create(model, options.name, {.zero_init = true, .owner = options.owner}));
   return AdPsgd(
       std::make_shared<State>(context, std::move(window), std::move(theirs), options.seed));
 }

@@ -63,7 +63,7 @@ Result<BoundedStaleness> BoundedStaleness::create(Context& context, const Output
         Code::invalid_argument,
         fmt::format("bounded staleness \"{}\": {} cannot be averaged", options.name, name(x.type)));
   }
-  WEFT_ASSIGN(Window data, context.win_create(x, options.name));
+  WEFT_ASSIGN(Window data, context.win_create(x, options.name, {.owner = options.owner}));
   WEFT_ASSIGN(Clock versions, Clock::create(context, options.name + ".versions"));
   return BoundedStaleness(
       std::make_unique<State>(context, std::move(data), std::move(versions), options.bound));

@@ -4,6 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "engine/algorithms/own_window.h"
 
 namespace weft {
 namespace {
@@ -13,10 +16,8 @@ constexpr int kTicked = 0;  // the signal
 }  // namespace
 
 Result<Clock> Clock::create(Context& context, const std::string& name) {
-  WEFT_ASSIGN(Memory word, Memory::allocate(sizeof(std::uint64_t)));
-  WEFT_ASSIGN(Window window,
-              context.win_create(out(word.as<std::uint64_t>(), 1), name, {.zero_init = true}));
-  return Clock(std::move(word), std::move(window));
+  WEFT_ASSIGN(Window window, own_window(context, 1, DataType::u64, name));
+  return Clock(std::move(window));
 }
 
 Status Clock::tick(std::span<const Rank> to) {

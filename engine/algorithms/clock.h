@@ -8,7 +8,6 @@
 // Threads: any. Lifetime: until end() or the end of the context. Internal to the module.
 #pragma once
 
-#include <weft/memory.h>
 #include <weft/window.h>
 
 #include <cstdint>
@@ -46,9 +45,8 @@ class Clock {
   Status end(Context& context) { return context.win_free(window_.name()); }
 
  private:
-  Clock(Memory word, Window window) : word_(std::move(word)), window_(std::move(window)) {}
+  explicit Clock(Window window) : window_(std::move(window)) {}
 
-  Memory word_;
   Window window_;
 };
 

@@ -1,5 +1,5 @@
-// gradient_exchange: pieces in windows, an index of who has sent what, and the model in a window from which
-// others pull it.
+// gradient_exchange: pieces in windows, an index of who has sent what, and a copy of the model in a window
+// from which others pull it.
 //
 // A piece counts as out when all receivers have it. So whoever sees its bit in the index has the piece. Under
 // `bulk` a piece replaces the one before, and nobody sends before all have begun the iteration: whoever has begun
@@ -15,6 +15,7 @@
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/gone.h"
+#include "engine/algorithms/own_window.h"
 #include "engine/algorithms/pieces.h"
 #include "engine/algorithms/shared_index.h"
 #include "engine/gpu/gpu.h"
@@ -133,6 +134,7 @@ class GradientExchange::State {
   Result<std::vector<int>> take(std::byte* mean);
   Status pull();
   Status copy_from(Rank rank);
+  Status show();
   Status with_mutexes(std::span<const Rank> ranks, const std::function<Status()>& call);
   [[nodiscard]] Rank late_sender() const;
 
@@ -143,12 +145,12 @@ class GradientExchange::State {
   const std::string title_;
   SharedIndex shared_;
   std::vector<Pieces> colayers_;
-  std::optional<Window> window_;  // of the model; of `canary`
-  Memory theirs_;                 // a model that is pulled
-  std::vector<bool> is_marked_;   // by colayer: its bit is set in this iteration
-  bool has_begun_ = false;        // the iteration
-  Rank pulls_from_ = kNoRank;     // this iteration is dropped
-  std::int64_t next_ = 0;         // the lowest number of the next iteration
+  std::optional<Window> shown_;  // the copy of the model that others pull; of `canary`
+  Memory theirs_;                // a model that is pulled
+  std::vector<bool> is_marked_;  // by colayer: its bit is set in this iteration
+  bool has_begun_ = false;       // the iteration
+  Rank pulls_from_ = kNoRank;    // this iteration is dropped
+  std::int64_t next_ = 0;        // the lowest number of the next iteration
   GradientExchangeCounts counts_;
   Status failed_;
 };
@@ -163,9 +165,9 @@ Status GradientExchange::State::open(std::span<const std::size_t> colayers) {
   if (options_.rule != ExchangeRule::canary) return {};
   WEFT_ASSIGN(theirs_, Memory::allocate(bytes_of(model_.count)));
   WEFT_ASSIGN(Window window,
-              context_.win_create(model_, options_.name + ".model", {.zero_init = true}));
-  window_.emplace(std::move(window));
-  return {};
+              own_window(context_, model_.count, model_.type, options_.name + ".model"));
+  shown_.emplace(std::move(window));
+  return show();
 }
 
 Status GradientExchange::State::begin() {
@@ -341,29 +343,32 @@ Status GradientExchange::State::pull() {
 Status GradientExchange::State::copy_from(Rank rank) {
   const Rank both[] = {self_, rank};
   return with_mutexes(both, [&]() -> Status {
-    WEFT_RETURN_IF_ERROR(window_->read(rank, {theirs_.data(), model_.count, model_.type}));
-    std::memcpy(model_.data, theirs_.data(), bytes_of(model_.count));
+    WEFT_RETURN_IF_ERROR(shown_->read(rank, {theirs_.data(), model_.count, model_.type}));
+    for (void* to : {model_.data, shown_->tensor().data})
+      std::memcpy(to, theirs_.data(), bytes_of(model_.count));
+    return {};
+  });
+}
+
+// Others pull the model as it is now.
+Status GradientExchange::State::show() {
+  return with_mutexes({&self_, 1}, [&]() -> Status {
+    std::memcpy(shown_->tensor().data, model_.data, bytes_of(model_.count));
     return {};
   });
 }
 
 Status GradientExchange::State::with_mutexes(std::span<const Rank> ranks,
                                              const std::function<Status()>& call) {
-  WEFT_RETURN_IF_ERROR(window_->lock(ranks));
+  WEFT_RETURN_IF_ERROR(shown_->lock(ranks));
   const Status called = call();
-  const Status given_back = window_->unlock();
+  const Status given_back = shown_->unlock();
   return called.ok() ? given_back : called;
 }
 
 Status GradientExchange::State::update(const std::function<void()>& change) {
-  if (!window_) {
-    change();
-    return {};
-  }
-  return with_mutexes({&self_, 1}, [&]() -> Status {
-    change();
-    return {};
-  });
+  change();
+  return shown_ ? show() : Status();
 }
 
 Result<std::int64_t> GradientExchange::State::staleness() {
@@ -382,7 +387,7 @@ Status GradientExchange::State::end() {
   WEFT_RETURN_IF_ERROR(failed_);
   if (has_begun_) return invalid("an iteration has begun and not ended");
   for (Pieces& pieces : colayers_) WEFT_RETURN_IF_ERROR(note(pieces.end(context_)));
-  if (window_) WEFT_RETURN_IF_ERROR(note(context_.win_free(window_->name())));
+  if (shown_) WEFT_RETURN_IF_ERROR(note(context_.win_free(shown_->name())));
   WEFT_RETURN_IF_ERROR(note(shared_.end()));
   failed_ = Status(Code::closed, title_ + ": has ended");
   return {};

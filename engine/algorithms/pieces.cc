@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/algorithms/own_window.h"
 #include "engine/context/context.h"
 
 namespace weft {
@@ -35,12 +36,10 @@ Result<Pieces> Pieces::create(Context& context, std::size_t count, DataType type
                               const std::string& name) {
   Pieces made(count, type, context.rank(), context.size());
   const std::size_t elements = count + made.ranks_;
-  WEFT_ASSIGN(made.tensor_, Memory::allocate(elements * size_of(type)));
   WEFT_ASSIGN(made.sum_, Memory::allocate(elements * size_of(type)));
+  WEFT_ASSIGN(made.window_, own_window(context, elements, type, name));
   const std::size_t own = static_cast<std::size_t>(made.self_) * size_of(type);
-  std::memcpy(made.marks(made.tensor_.data()) + own, one_of(type).data(), size_of(type));
-  WEFT_ASSIGN(made.window_,
-              context.win_create({made.tensor_.data(), elements, type}, name, {.zero_init = true}));
+  std::memcpy(made.marks(made.window_.tensor().data) + own, one_of(type).data(), size_of(type));
   return made;
 }
 
@@ -49,7 +48,7 @@ std::byte* Pieces::marks(void* tensor) const {
 }
 
 Status Pieces::push(const void* gradient, std::span<const NeighborWeight> to, bool replaces) {
-  std::memcpy(tensor_.data(), gradient, count_ * size_of(type_));
+  std::memcpy(window_.tensor().data, gradient, count_ * size_of(type_));
   is_pushed_ = true;
   if (to.empty()) return {};
   const WindowPut how{.destinations = to};

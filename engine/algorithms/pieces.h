@@ -51,7 +51,6 @@ class Pieces {
   DataType type_;
   Rank self_;
   std::size_t ranks_;
-  Memory tensor_;
   Memory sum_;
   Window window_;
   Handle sending_;

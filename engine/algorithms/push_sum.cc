@@ -228,7 +228,8 @@ Result<PushSum> PushSum::create(Context& context, const Schedule& schedule, cons
   const bool is_synchronous = options.lag == 0;
   WEFT_ASSIGN(const Graph graph, window_graph(schedule, is_synchronous));
   if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));
-  WEFT_ASSIGN(Window data, context.win_create(x, options.name, {.zero_init = true}));
+  WEFT_ASSIGN(Window data,
+              context.win_create(x, options.name, {.zero_init = true, .owner = options.owner}));
   // The clocks are made after it, so that no rank sends before all have switched it on.
   WEFT_RETURN_IF_ERROR(data.set_associated_p(true));
   WEFT_ASSIGN(Clock sent, Clock::create(context, options.name + ".sent"));

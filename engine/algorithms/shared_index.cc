@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/algorithms/gone.h"
+#include "engine/algorithms/own_window.h"
 #include "engine/context/context.h"
 
 namespace weft {
@@ -41,10 +42,8 @@ Result<SharedIndex> SharedIndex::create(Context& context, const ExchangeOptions&
   WEFT_ASSIGN(ExchangeIndex index, ExchangeIndex::make(options));
   SharedIndex made(context, std::move(index), fmt::format("gradient exchange \"{}\"", name));
   const std::size_t halves = 2 * made.words_.size();
-  WEFT_ASSIGN(made.memory_, Memory::allocate(halves * sizeof(double)));
   WEFT_ASSIGN(made.arrived_, Memory::allocate(halves * sizeof(double)));
-  WEFT_ASSIGN(made.window_,
-              context.win_create(out(made.halves(), halves), name + ".index", {.zero_init = true}));
+  WEFT_ASSIGN(made.window_, own_window(context, halves, DataType::f64, name + ".index"));
   return made;
 }
 

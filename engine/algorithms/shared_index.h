@@ -46,13 +46,12 @@ class SharedIndex {
  private:
   SharedIndex(Context& context, ExchangeIndex index, std::string title);
   Status send(int signal);
-  [[nodiscard]] double* halves() const { return memory_.as<double>(); }
+  [[nodiscard]] double* halves() const { return static_cast<double*>(window_.tensor().data); }
 
   Context* context_;
   ExchangeIndex index_;
   std::string title_;
   std::vector<std::uint64_t> words_;
-  Memory memory_;   // the window's tensor
   Memory arrived_;  // a copy of another rank
   Window window_;
   std::uint64_t merged_ = 0;  // the signal before the last merge

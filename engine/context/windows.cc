@@ -64,13 +64,12 @@ Result<window::PeerMemory> import(Endpoint& endpoint, std::string_view key, std:
   return memory;
 }
 
-// Parts of windows that ended without the other ranks. They stay until the process ends.
-void keep_forever(const WindowSetup& setup) {
+// Memory of windows that ended without the other ranks. It stays until the process ends.
+void keep_forever(std::initializer_list<std::shared_ptr<const void>> memory) {
   static std::mutex& mutex = *new std::mutex;
   static auto& kept = *new std::vector<std::shared_ptr<const void>>;
   const std::lock_guard lock(mutex);
-  kept.push_back(setup.part);
-  kept.push_back(setup.on_gpu.image);
+  kept.insert(kept.end(), memory.begin(), memory.end());
 }
 
 }  // namespace
@@ -243,15 +242,18 @@ Result<Window> Windows::agree(const Output& tensor, std::string_view name,
   }
   Result<std::shared_ptr<WindowObject>> made = open(std::move(setup), lane);
   if (!made.ok()) own.refuse(made.status());
-  WEFT_ASSIGN(const std::vector<Record> ready, exchange("win_create", own));
-  if (const Status status = compare("win_create", ready); !status.ok()) {
+  const Result<std::vector<Record>> ready = exchange("win_create", own);
+  // Others may have heard from all, and write.
+  if (!ready.ok()) keep_forever({part.memory, part.on_gpu.image, options.owner});
+  const Status status = ready.ok() ? compare("win_create", *ready) : ready.status();
+  if (!status.ok()) {
     if (made.ok()) end(**made);
     return status;
   }
   const std::lock_guard lock(mutex_);
   device_atomics_ |=
-      std::ranges::any_of(ready, [](const Record& each) { return each.device_atomics != 0; });
-  windows_.emplace(name, *made);
+      std::ranges::any_of(*ready, [](const Record& each) { return each.device_atomics != 0; });
+  windows_.emplace(name, Made{*made, options.owner});
   return Window(*std::move(made));
 }
 
@@ -395,31 +397,33 @@ Result<Window> Windows::find(std::string_view name) {
   const std::lock_guard lock(mutex_);
   const auto found = windows_.find(name);
   if (found == windows_.end()) return invalid(fmt::format("there is no window \"{}\"", name));
-  return Window(found->second);
+  return Window(found->second.object);
 }
 
 std::vector<std::string> Windows::names() {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> names;
-  for (const auto& [name, object] : windows_) names.push_back(name);
+  for (const auto& [name, made] : windows_) names.push_back(name);
   return names;
 }
 
 std::vector<std::string> Windows::describe() {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> lines;
-  for (const auto& [name, object] : windows_) lines.push_back(object->describe());
+  for (const auto& [name, made] : windows_) lines.push_back(made.object->describe());
   return lines;
 }
 
-// While the ranks agree, no call may begin; if they do not agree, the window goes on.
+std::shared_ptr<WindowObject> Windows::object_of(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(name);
+  return found == windows_.end() ? nullptr : found->second.object;
+}
+
+// While the ranks agree, no call may begin. If a rank refuses, the window goes on on all ranks. If this
+// rank does not hear from all, others may have freed theirs, and others may still write here.
 Status Windows::free(std::string_view name) {
-  std::shared_ptr<WindowObject> object;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = windows_.find(name);
-    if (found != windows_.end()) object = found->second;
-  }
+  const std::shared_ptr<WindowObject> object = object_of(name);
   Record own;
   own.call = Record::Call::free;
   put_text(own.name, name);
@@ -430,15 +434,17 @@ Status Windows::free(std::string_view name) {
   }
   const Result<std::vector<Record>> all = exchange("win_free", own);
   const Status agreed = all.ok() ? compare("win_free", *all) : all.status();
+  if (!all.ok() && object != nullptr) object->close(all.status());
   if (!agreed.ok()) {
     if (object != nullptr) object->resume();
     return agreed;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    windows_.erase(windows_.find(name));
-  }
   end(*object);
+  Made freed;
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(name);
+  freed = std::move(found->second);
+  windows_.erase(found);
   return {};
 }
 
@@ -451,7 +457,7 @@ Status Windows::fence() {
   std::vector<std::shared_ptr<WindowObject>> all;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [name, object] : windows_) all.push_back(object);
+    for (const auto& [name, made] : windows_) all.push_back(made.object);
   }
   Status first;
   for (const auto& object : all) {
@@ -473,9 +479,10 @@ Status Windows::check_none(std::string_view what) {
 
 void Windows::close(const Status& why) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [name, object] : windows_) {
-    object->close(why);
-    keep_forever(object->setup());
+  for (const auto& [name, made] : windows_) {
+    made.object->close(why);
+    const WindowSetup& setup = made.object->setup();
+    keep_forever({setup.part, setup.on_gpu.image, made.owner});
   }
   windows_.clear();
 }

@@ -48,8 +48,8 @@ class Windows {
   [[nodiscard]] std::vector<std::string> describe();
   // ok, or the error that the graph cannot be changed.
   [[nodiscard]] Status check_none(std::string_view what);
-  // Ends all windows without the other ranks. Their memory stays, because other ranks may still
-  // write to it.
+  // Ends all windows without the other ranks. Their memory and that of their owners stays, because
+  // other ranks may still write to it.
   void close(const Status& why);
 
  private:
@@ -87,6 +87,7 @@ class Windows {
   [[nodiscard]] Result<WindowNeighbor> neighbor(Rank rank, std::size_t bytes, const Keys& keys);
   [[nodiscard]] Result<window::Place> mutex_of(Rank rank, const Keys& keys);
   void withdraw(std::span<const std::uint32_t> regions);
+  [[nodiscard]] std::shared_ptr<WindowObject> object_of(std::string_view name);
   [[nodiscard]] Result<std::shared_ptr<WindowObject>> open(Result<WindowSetup> setup,
                                                            const std::shared_ptr<Lane>& lane);
   void end(WindowObject& object);
@@ -101,8 +102,12 @@ class Windows {
   const std::function<Status(const Request&)> run_;
 
   bool device_atomics_ = false;  // some ranks reach each other by devices with atomics of their own
+  struct Made {
+    std::shared_ptr<WindowObject> object;
+    std::shared_ptr<const void> owner;  // of the tensor; given back without any lock
+  };
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<WindowObject>, std::less<>> windows_;
+  std::map<std::string, Made, std::less<>> windows_;
 };
 
 }  // namespace weft

@@ -10,17 +10,18 @@ class Asynchronous : public StrategyMethod {
   using StrategyMethod::StrategyMethod;
 
   Status open() override {
-    WEFT_ASSIGN(x_, vector());
-    copy(x_.data(), model());
-    WEFT_ASSIGN(AdPsgd made,
-                AdPsgd::create(context(), output(x_.data()),
-                               {.name = options().name, .seed = options().seed.value_or(1)}));
+    WEFT_ASSIGN(x_, shared_vector());
+    copy(x_->data(), model());
+    WEFT_ASSIGN(
+        AdPsgd made,
+        AdPsgd::create(context(), output(x_->data()),
+                       {.name = options().name, .seed = options().seed.value_or(1), .owner = x_}));
     ad_psgd_.emplace(std::move(made));
     return {};
   }
   // A peer that is gone is no error: later averages are with the others.
   Status step(const void* gradient) override {
-    WEFT_RETURN_IF_ERROR(ad_psgd_->update([&] { descend(x_.data(), gradient); }));
+    WEFT_RETURN_IF_ERROR(ad_psgd_->update([&] { descend(x_->data(), gradient); }));
     const Result<Rank> peer = ad_psgd_->average();
     if (!peer.ok() && !is_gone(peer.status())) return peer.status();
     if (peer.ok() && *peer != kNoRank) count_sent(2);  // x of the peer is read, and written
@@ -34,7 +35,7 @@ class Asynchronous : public StrategyMethod {
   }
 
  private:
-  Memory x_;
+  std::shared_ptr<Memory> x_;
   std::optional<AdPsgd> ad_psgd_;
 };
 

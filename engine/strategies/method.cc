@@ -31,6 +31,11 @@ std::size_t StrategyMethod::bytes() const {
   return setup_.model.count * size_of(type());
 }
 
+Result<std::shared_ptr<Memory>> StrategyMethod::shared_vector() const {
+  WEFT_ASSIGN(Memory made, vector());
+  return std::make_shared<Memory>(std::move(made));
+}
+
 void StrategyMethod::set(void* to, std::initializer_list<Term> terms) const {
   if (setup_.model.count == 0) return;
   combine(type(), Reduction::weighted_sum, {terms.begin(), terms.size()}, to, setup_.model.count);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -56,6 +57,8 @@ class StrategyMethod {
   [[nodiscard]] DataType type() const { return setup_.model.type; }
   // Zeroes, of the shape of the model.
   [[nodiscard]] Result<Memory> vector() const { return Memory::allocate(bytes()); }
+  // The same for a window, which other ranks may use when the strategy has gone.
+  [[nodiscard]] Result<std::shared_ptr<Memory>> shared_vector() const;
   // to := the sum of the terms, each with its weight.
   void set(void* to, std::initializer_list<Term> terms) const;
   void copy(void* to, const void* from) const;

@@ -19,28 +19,30 @@ class DecentralizedSgd : public StrategyMethod {
 class DecentralizedSgdWhile : public StrategyMethod {
  public:
   using StrategyMethod::StrategyMethod;
-  // An iteration that is given up: its sum still comes to next_.
+  // An iteration that is given up: its sum still comes to next_, and is of the model.
   ~DecentralizedSgdWhile() override {
-    if (!combining_.is_empty()) (void)combining_.wait();
+    if (combining_.is_empty() || combining_.test()) return;
+    const auto keep = [next = next_, owner = options().owner](const Status&) {};
+    if (options().owner == nullptr || !combining_.then(keep).ok()) (void)combining_.wait();
   }
 
   Status open() override {
-    WEFT_ASSIGN(next_, vector());
+    WEFT_ASSIGN(next_, shared_vector());
     return {};
   }
   Status begin() override {
-    WEFT_ASSIGN(combining_, average_neighbors_start(model(), next_.data()));
+    WEFT_ASSIGN(combining_, average_neighbors_start(model(), next_->data()));
     return {};
   }
   Status step(const void* gradient) override {
     WEFT_RETURN_IF_ERROR(combining_.wait());
-    descend(next_.data(), gradient);
-    copy(model(), next_.data());
+    descend(next_->data(), gradient);
+    copy(model(), next_->data());
     return {};
   }
 
  private:
-  Memory next_;
+  std::shared_ptr<Memory> next_;
   Handle combining_;
 };
 

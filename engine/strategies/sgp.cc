@@ -10,10 +10,10 @@ class StochasticGradientPush : public StrategyMethod {
   using StrategyMethod::StrategyMethod;
 
   Status open() override {
-    WEFT_ASSIGN(x_, vector());
-    copy(x_.data(), model());
-    WEFT_ASSIGN(PushSum made, PushSum::create(context(), *schedule(), output(x_.data()),
-                                              {.name = options().name}));
+    WEFT_ASSIGN(x_, shared_vector());
+    copy(x_->data(), model());
+    WEFT_ASSIGN(PushSum made, PushSum::create(context(), *schedule(), output(x_->data()),
+                                              {.name = options().name, .owner = x_}));
     push_sum_.emplace(std::move(made));
     return {};
   }
@@ -23,7 +23,7 @@ class StochasticGradientPush : public StrategyMethod {
   }
   Status step(const void* gradient) override {
     WEFT_RETURN_IF_ERROR(push_sum_->end_step());
-    descend(x_.data(), gradient);
+    descend(x_->data(), gradient);
     return push_sum_->debias(output(model()));
   }
   Status end() override {
@@ -33,7 +33,7 @@ class StochasticGradientPush : public StrategyMethod {
   }
 
  private:
-  Memory x_;
+  std::shared_ptr<Memory> x_;
   std::optional<PushSum> push_sum_;
 };
 

@@ -18,9 +18,11 @@
 //
 // create() and end() are collective: all ranks call them with the same names, counts, types and
 // options, in the same order. The memory given to create() must outlive the object, and
-// weft::allocate() saves copies. But for PartialAllreduce it is a window's tensor. end() frees the
-// windows; an object that is destroyed without it leaves them to the context. The context must
-// outlive the object.
+// weft::allocate() saves copies. The context must outlive the object.
+//
+// But for PartialAllreduce that memory is a window's tensor. end() frees the windows. An object that
+// is destroyed without end() leaves them to the context: other ranks may still use the memory, which
+// must then stay until the context closes, or have an `owner`.
 //
 // Threads: one thread at a time may use an object, but AdPsgd may be used by several.
 //
@@ -52,6 +54,8 @@ struct PushSumOptions {
   // How many steps the messages of others may be late (tau). The end of step k waits for the
   // messages of steps 0…k-lag. With 0 the exchange is synchronous.
   std::uint64_t lag = 0;
+  // Owns the memory of x, as WindowOptions::owner does.
+  std::shared_ptr<const void> owner{};
 };
 
 // Push-sum over a schedule whose columns sum to 1 (SGP, section 2; Algorithm 1, lines 5 to 8).
@@ -137,6 +141,8 @@ class DPsgd {
 struct AdPsgdOptions {
   std::string name = "ad_psgd";  // of the window
   std::uint64_t seed = 1;        // of the choice of peers; each rank makes its own of it
+  // Owns the memory of the model, as WindowOptions::owner does.
+  std::shared_ptr<const void> owner{};
 };
 
 // Asynchronous decentralized parallel SGD (Lian et al. 2018; Prague, section 2.3 and Figure 3):
@@ -187,8 +193,7 @@ struct PartialAllreduceOptions {
   //   smart, smart:SIZE    all workers without a group are divided at once, by machine and by speed
   //   random, random:SIZE  each request makes a group of its worker and random others
   //   pairs                random groups of two, as in AD-PSGD
-  //   static               a schedule that each rank computes alone; it needs equally many ranks on
-  //                        all machines, and the ranks take equally many steps
+  //   static               a schedule that each rank computes alone; the ranks take equally many steps
   // SIZE: workers of a group, 3 if it is not given. Smart groups may be whole machines as well.
   std::string law = "smart";
   // Smart: a worker is slow if others compute at least so many iterations while it computes one. At
@@ -228,7 +233,9 @@ struct PartialAllreduceOptions {
 // If ranks die, the others go on without them, with an error of no call; usage() counts it. The
 // lowest rank that is alive has the generator from then on. It waits until all others have told it
 // where they are, so this once they all wait for the slowest. A group that lost a member runs with
-// the others. Other objects of the context fail with a death as always.
+// the others. The static schedule goes on with those that are left, in the iteration of the one that is
+// ahead; the others average with nobody until then. Other objects of the context fail with a death as
+// always.
 //
 // Between two averages a rank must not wait for what another rank does after an average, as in a
 // collective operation: the other one may wait in a group for this rank. Such operations belong
@@ -273,6 +280,8 @@ struct BoundedStalenessOptions {
   std::string name = "bounded_staleness";  // of the windows; begins their names
   // How many versions a rank may be ahead of what each in-neighbor has delivered. 0: none.
   std::uint64_t bound = 1;
+  // Owns the memory of x, as WindowOptions::owner does.
+  std::shared_ptr<const void> owner{};
 };
 
 // Averaging with the newest version of each in-neighbor, of which none may be too old (bounded

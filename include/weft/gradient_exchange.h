@@ -121,7 +121,8 @@ class GradientExchange {
   // mean := the means of all colayers, one after the other; zeros if no rank contributed, and for a dropped
   // iteration. Under `bulk` every colayer must have been pushed.
   Result<EndedIteration> end_iteration(const Output& mean);
-  // Runs `change` while nobody reads x. It must not use this object.
+  // Runs `change`, which may write x. Ranks that pull the model have the new x from then on. `change` must
+  // not use this object.
   Status update(const std::function<void()>& change);
 
   // The iteration that has begun last; -1: none. One that follows a pull has the number of the fastest.

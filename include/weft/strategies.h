@@ -40,7 +40,8 @@
 // Between step() and begin() the caller may change the model as well, by an optimizer of its own, if the
 // strategy is local_sgd, diloco or noloco: the change is part of the section.
 //
-// Call end() before the object is destroyed: other ranks write to memory of sgp and ad_psgd until then.
+// An object may be destroyed without end(), for example after an error. What other ranks may still use, the
+// context keeps.
 //
 // Models are of floating types and in memory of the host.
 //
@@ -88,6 +89,9 @@ struct StrategyOptions {
   // (GradientExchangeOptions).
   std::optional<int> staleness{};
   std::optional<int> proportion{};
+  // Owns the memory of the model, which is kept as long as it is needed. Without it the destructor of dpsgd:awc
+  // waits, in an iteration, for the sum that travels.
+  std::shared_ptr<const void> owner{};
 };
 
 struct StrategyCounts {

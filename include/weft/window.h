@@ -39,9 +39,11 @@
 // stream. What a call writes is there when it returns, or when its handle is done.
 //
 // Threads: any thread may call any function. A Window is a handle: copies name the same window.
-// Lifetime: the tensor must outlive the window, which ends with win_free or with its context. Calls
-// on a window that was freed are invalid_argument, and `closed` after its context was closed. A
-// window keeps its memory until the last handle to it is gone.
+// Lifetime: the tensor must outlive the window, which ends with win_free or with its context.
+// WindowOptions::owner sees to that. Calls on a window that was freed are invalid_argument, and
+// `closed` after its context was closed. If win_free fails because the ranks could not agree, for
+// example because one died, calls return that error, because another rank may have freed its part.
+// A window keeps its slots until the last handle to it is gone.
 #pragma once
 
 #include <weft/handle.h>
@@ -68,6 +70,9 @@ struct WindowOptions {
   // The slots begin with zeros; else with the owner's tensor as it is at creation.
   bool zero_init = false;
   std::optional<Stream> stream{};  // for a tensor on a GPU
+  // Owns the memory of the tensor. It is kept as long as other ranks may use that memory: until
+  // win_free, or, if the context closes before, until the process ends.
+  std::shared_ptr<const void> owner{};
 };
 
 // The parts of put() and accumulate() that are absent have these defaults.

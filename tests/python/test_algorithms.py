@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,19 @@ def test_ad_psgd_keeps_the_mean_and_updates_alone() -> None:
         ad_psgd.end()
 
     as_threads(4, body)
+
+
+def test_an_array_that_others_write_to_stays_when_it_is_dropped() -> None:
+    def body(ctx: weft.Context) -> None:
+        x = np.zeros(50)
+        array = weakref.ref(x)
+        ad_psgd = weft.AdPsgd(ctx, x)
+        del ad_psgd, x
+        gc.collect()
+        assert array() is not None
+        ctx.barrier()
+
+    as_threads(2, body)
 
 
 def test_no_rank_is_further_ahead_than_the_bound() -> None:

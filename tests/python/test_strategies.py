@@ -34,6 +34,8 @@ def test_each_strategy_comes_nearer_to_the_model_of_least_loss() -> None:
                     if step % 2 == 0:
                         strategy.begin()
                     strategy.step(slope(ctx, x))
+                    if name.startswith("canary"):
+                        ctx.barrier()  # many gradients that come at once would be a step too far
                 counts = strategy.counts()
             assert counts["steps"] == 20 and counts["bytes"] > 0, name
             assert counts["dropped"] == 0 or name == "canary"

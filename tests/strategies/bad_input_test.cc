@@ -112,5 +112,32 @@ TEST(StrategyErrors, AnIterationMayBeGivenUp) {
   });
 }
 
+// The memory of a strategy that is destroyed is not given to others while ranks may still write there.
+TEST(StrategyErrors, WhatOthersWriteToStaysWhenAStrategyIsDestroyed) {
+  run_job(2, [](Context& context) {
+    constexpr std::size_t kLarge = 100'000;
+    Array<float> model(kLarge, false), ones(kLarge, false);
+    for (std::size_t i = 0; i < kLarge; ++i) ones[i] = 1.0F;
+    Result<Strategy> made = Strategy::create(context, "ad_psgd", out(model.data(), kLarge));
+    ASSERT_TRUE(made.ok());
+    std::optional<Strategy> strategy(*std::move(made));
+    expect_ok(context.barrier());
+    if (context.rank() == 1) strategy.reset();
+    // Perhaps in the memory of the strategy.
+    Array<float> first(kLarge, false), second(kLarge, false), third(kLarge, false);
+    for (Array<float>* each : {&first, &second, &third})
+      for (std::size_t i = 0; i < kLarge; ++i) (*each)[i] = 7.0F;
+    expect_ok(context.barrier());
+    for (int step = 0; step < 5 && strategy; ++step) {
+      const std::uint64_t before = strategy->counts().bytes;
+      expect_ok(strategy->step(in(ones.data(), kLarge)));
+      EXPECT_GT(strategy->counts().bytes, before) << "no average";
+    }
+    expect_ok(context.barrier());
+    for (Array<float>* each : {&first, &second, &third})
+      EXPECT_TRUE(holds(each->data(), kLarge, 7.0));
+  });
+}
+
 }  // namespace
 }  // namespace weft

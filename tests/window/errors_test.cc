@@ -1,5 +1,10 @@
 // What goes wrong with windows: each is an error that names the thing, and costs nothing but
 // itself.
+#include <array>
+#include <latch>
+#include <memory>
+#include <optional>
+
 #include "tests/context/outcomes.h"
 #include "tests/window/window_job.h"
 
@@ -171,6 +176,44 @@ TEST(WindowErrors, OfIntegersNameTheType) {
     expect_names(window->accumulate(out(x.data(), 10)), Code::invalid_argument, {"i32"});
     expect_ok(context.win_free("i"));
   });
+}
+
+// Another rank may have freed its part.
+TEST(WindowErrors, AWindowEndsIfARankDoesNotHearWhetherOthersFreeIt) {
+  Config config = test_config();
+  config.deadline_ms = 200;
+  std::latch tried(1);
+  run_job(
+      2,
+      [&](Context& context) {
+        Owned own(context, 10, 1.0);
+        if (context.rank() == 1) return tried.wait();
+        expect_names(context.win_free("w"), Code::timed_out, {"\"w\"", "rank 1"});
+        expect_names(own.window.put(own.tensor()), Code::timed_out, {"win_free", "rank 1"});
+        tried.count_down();
+      },
+      config);
+}
+
+// Whatever becomes of the handle.
+TEST(WindowOwner, LivesAsLongAsOthersMayUseTheTensor) {
+  for (const bool is_freed : {true, false}) {
+    std::array<std::weak_ptr<int>, 2> owners;
+    run_job(2, [&](Context& context) {
+      Array<double> x(10, false);
+      auto owner = std::make_shared<int>(0);
+      std::weak_ptr<int>& alive = owners[static_cast<std::size_t>(context.rank())] = owner;
+      std::optional<Result<Window>> window =
+          context.win_create(out(x.data(), 10), "owned", {.owner = std::move(owner)});
+      ASSERT_TRUE(window->ok());
+      if (!is_freed) window.reset();
+      EXPECT_FALSE(alive.expired());
+      if (is_freed) expect_ok(context.win_free("owned"));
+      EXPECT_EQ(alive.expired(), is_freed);
+    });
+    // A context that closes leaves its windows to ranks that may still write there.
+    for (const std::weak_ptr<int>& owner : owners) EXPECT_EQ(owner.expired(), is_freed);
+  }
 }
 
 }  // namespace

@@ -34,11 +34,10 @@ void bind_push_sum(nb::module_& module) {
       [](PyPushSum* self, const PyContext& context, const Schedule& schedule, std::uintptr_t x,
          std::size_t count, int dtype, const std::string& name, std::optional<std::uint64_t> lag,
          nb::object array) {
-        const PushSumOptions options{name, lag.value_or(kAnyLag)};
-        new (self) PyPushSum(
-            make<PushSum>(context, std::move(array), [=, x = memory(x, count, dtype)](Context& on) {
-              return PushSum::create(on, schedule, x, options);
-            }));
+        const PushSumOptions options{name, lag.value_or(kAnyLag), keep(std::move(array))};
+        new (self) PyPushSum(make<PushSum>(context, [=, x = memory(x, count, dtype)](Context& on) {
+          return PushSum::create(on, schedule, x, options);
+        }));
       },
       nb::arg("context"), nb::arg("schedule"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"),
       nb::arg("name"), nb::arg("lag").none(), nb::arg("array"));
@@ -72,8 +71,8 @@ void bind_dpsgd(nb::module_& module) {
   type.def(
       "__init__",
       [](PyDPsgd* self, const PyContext& context, const Schedule& schedule) {
-        new (self) PyDPsgd(make<DPsgd>(
-            context, nb::none(), [schedule](Context& on) { return DPsgd::create(on, schedule); }));
+        new (self) PyDPsgd(
+            make<DPsgd>(context, [schedule](Context& on) { return DPsgd::create(on, schedule); }));
       },
       nb::arg("context"), nb::arg("schedule"));
   type.def("step_raw", [](const PyDPsgd& self, std::uintptr_t x, std::uintptr_t y,
@@ -97,11 +96,10 @@ void bind_ad_psgd(nb::module_& module) {
       "__init__",
       [](PyAdPsgd* self, const PyContext& context, std::uintptr_t x, std::size_t count, int dtype,
          const std::string& name, std::uint64_t seed, nb::object array) {
-        const AdPsgdOptions options{name, seed};
-        new (self) PyAdPsgd(
-            make<AdPsgd>(context, std::move(array), [=, x = memory(x, count, dtype)](Context& on) {
-              return AdPsgd::create(on, x, options);
-            }));
+        const AdPsgdOptions options{name, seed, keep(std::move(array))};
+        new (self) PyAdPsgd(make<AdPsgd>(context, [=, x = memory(x, count, dtype)](Context& on) {
+          return AdPsgd::create(on, x, options);
+        }));
       },
       nb::arg("context"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("name"),
       nb::arg("seed"), nb::arg("array"));
@@ -131,9 +129,9 @@ void bind_staleness(nb::module_& module) {
       "__init__",
       [](PyStaleness* self, const PyContext& context, std::uintptr_t x, std::size_t count,
          int dtype, const std::string& name, std::uint64_t bound, nb::object array) {
-        const BoundedStalenessOptions options{name, bound};
-        new (self) PyStaleness(make<BoundedStaleness>(
-            context, std::move(array), [=, x = memory(x, count, dtype)](Context& on) {
+        const BoundedStalenessOptions options{name, bound, keep(std::move(array))};
+        new (self) PyStaleness(
+            make<BoundedStaleness>(context, [=, x = memory(x, count, dtype)](Context& on) {
               return BoundedStaleness::create(on, x, options);
             }));
       },

@@ -23,11 +23,10 @@ namespace weft::python {
 
 namespace nb = nanobind;
 
-// An algorithm, the context that it needs, and the array that it works on.
+// An algorithm, and the context that it needs. Its windows keep the array that it works on.
 template <typename Algorithm>
 struct Open {
   std::weak_ptr<Context> context;
-  SharedKept array;
   std::optional<Algorithm> algorithm;
 };
 
@@ -76,11 +75,10 @@ struct PyAlgorithm {
 };
 
 template <typename Algorithm, typename Make>
-PyAlgorithm<Algorithm> make(const PyContext& self, nb::object array, Make make) {
+PyAlgorithm<Algorithm> make(const PyContext& self, Make make) {
   const Session::Use use = self->context();
   auto open = std::make_shared<Open<Algorithm>>();
   open->context = use.shared();
-  open->array = keep(std::move(array));
   check(interruptible<Status>([open, context = use.shared(), make = std::move(make)]() -> Status {
     Result<Algorithm> made = make(*context);
     if (!made.ok()) return made.status();

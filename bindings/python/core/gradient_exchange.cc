@@ -14,17 +14,17 @@
 #include "bindings/python/core/bindings.h"
 #include "bindings/python/core/context.h"
 #include "bindings/python/core/errors.h"
-#include "bindings/python/core/lasting.h"
+#include "bindings/python/core/serial.h"
 
 namespace weft::python {
 namespace {
 
-using PyExchange = PyLasting<GradientExchange>;
+using PyExchange = PySerial<GradientExchange>;
 
 // number, is_dropped, pulled_from, contributors
 nb::tuple end_iteration(const PyExchange& self, std::uintptr_t mean, std::size_t count, int dtype,
                         nb::object kept) {
-  const EndedIteration ended = check(run_lasting<Result<EndedIteration>>(
+  const EndedIteration ended = check(run_serial<Result<EndedIteration>>(
       self,
       [mean = memory(mean, count, dtype)](GradientExchange& it) { return it.end_iteration(mean); },
       keep(std::move(kept))));
@@ -34,7 +34,7 @@ nb::tuple end_iteration(const PyExchange& self, std::uintptr_t mean, std::size_t
 
 void update(const PyExchange& self, const nb::object& change) {
   const std::shared_ptr<Context> context = self.context();
-  Lasting<GradientExchange>& it = **self.open->algorithm;
+  Serial<GradientExchange>& it = **self.open->algorithm;
   update_by(change, [&](const auto& call) {
     const std::lock_guard lock(it.mutex);
     return it.algorithm.update(call);
@@ -42,7 +42,7 @@ void update(const PyExchange& self, const nb::object& change) {
 }
 
 nb::dict counts(const PyExchange& self) {
-  const auto now = run_lasting<GradientExchangeCounts>(
+  const auto now = run_serial<GradientExchangeCounts>(
       self, [](const GradientExchange& it) { return it.counts(); });
   nb::dict made;
   made["iterations"] = now.iterations;
@@ -69,22 +69,22 @@ void bind_facts(nb::class_<PyExchange>& type) {
   type.def_prop_ro(
       "iteration",
       [](const PyExchange& self) {
-        return run_lasting<std::int64_t>(self,
-                                         [](const GradientExchange& it) { return it.iteration(); });
+        return run_serial<std::int64_t>(self,
+                                        [](const GradientExchange& it) { return it.iteration(); });
       },
       "The iteration that has begun last; -1: none. One that follows a pull has the number of the "
       "fastest.");
   type.def(
       "staleness",
       [](const PyExchange& self) {
-        return check(run_lasting<Result<std::int64_t>>(
+        return check(run_serial<Result<std::int64_t>>(
             self, [](GradientExchange& it) { return it.staleness(); }));
       },
       "How many iterations the fastest rank is ahead, as far as is known here.");
   type.def(
       "index",
       [](const PyExchange& self) {
-        return check(run_lasting<Result<std::vector<std::uint64_t>>>(
+        return check(run_serial<Result<std::vector<std::uint64_t>>>(
             self, [](GradientExchange& it) { return it.index(); }));
       },
       "What is known here of all ranks: their iterations, and which pieces are out. Equal on all "
@@ -111,20 +111,20 @@ void bind_gradient_exchange(nb::module_& module) {
          nb::object array) {
         const GradientExchangeOptions options{name, check(exchange_rule(rule)), staleness,
                                               proportion, rate};
-        new (self) PyExchange(make_lasting<GradientExchange>(
-            context, std::move(array), [=, x = memory(x, count, dtype)](Context& on) {
+        new (self) PyExchange(make_serial<GradientExchange>(
+            context, keep(std::move(array)), [=, x = memory(x, count, dtype)](Context& on) {
               return GradientExchange::create(on, x, colayers, options);
             }));
       },
       nb::arg("context"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("colayers"),
       nb::arg("name"), nb::arg("rule"), nb::arg("staleness"), nb::arg("proportion").none(),
       nb::arg("rate").none(), nb::arg("array"));
-  type.def("begin", plain_lasting(&GradientExchange::begin),
+  type.def("begin", plain_serial(&GradientExchange::begin),
            "Begins an iteration, before its gradients are computed.");
   type.def("push_raw", [](const PyExchange& self, int colayer, std::uintptr_t gradient,
                           std::size_t count, int dtype, nb::object kept) {
     const Input from{reinterpret_cast<const void*>(gradient), count, type_of(dtype)};
-    check(run_lasting<Status>(
+    check(run_serial<Status>(
         self, [=](GradientExchange& it) { return it.push(colayer, from); }, keep(std::move(kept))));
   });
   type.def("end_iteration_raw", &end_iteration,
@@ -134,7 +134,7 @@ void bind_gradient_exchange(nb::module_& module) {
            nb::sig("def update(self, change: collections.abc.Callable[[], object]) -> None"),
            "Calls change() while nobody reads the model.");
   bind_facts(type);
-  type.def("end", &end_lasting<GradientExchange>, "Frees the windows. Collective.");
+  type.def("end", plain_serial(&GradientExchange::end), "Frees the windows. Collective.");
 }
 
 }  // namespace weft::python

@@ -12,15 +12,15 @@
 #include "bindings/python/core/bindings.h"
 #include "bindings/python/core/context.h"
 #include "bindings/python/core/errors.h"
-#include "bindings/python/core/lasting.h"
+#include "bindings/python/core/serial.h"
 
 namespace weft::python {
 namespace {
 
-using PyPartial = PyLasting<PartialAllreduce>;
+using PyPartial = PySerial<PartialAllreduce>;
 
 nb::dict usage(const PyPartial& self) {
-  const auto now = run_lasting<PartialAllreduce::Usage>(
+  const auto now = run_serial<PartialAllreduce::Usage>(
       self, [](const PartialAllreduce& it) { return it.usage(); });
   nb::dict made;
   made["messages_sent"] = now.messages_sent;
@@ -40,19 +40,19 @@ void bind_partial_allreduce(nb::module_& module) {
          const std::string& name, const std::string& law, int threshold, int section,
          std::uint64_t seed, nb::object array) {
         const PartialAllreduceOptions options{name, law, threshold, section, seed};
-        new (self) PyPartial(make_lasting<PartialAllreduce>(
-            context, std::move(array), [=, x = memory(x, count, dtype)](Context& on) {
+        new (self) PyPartial(make_serial<PartialAllreduce>(
+            context, keep(std::move(array)), [=, x = memory(x, count, dtype)](Context& on) {
               return PartialAllreduce::create(on, x, options);
             }));
       },
       nb::arg("context"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("name"),
       nb::arg("law"), nb::arg("threshold"), nb::arg("section"), nb::arg("seed"), nb::arg("array"));
-  type.def("begin", plain_lasting(&PartialAllreduce::begin),
+  type.def("begin", plain_serial(&PartialAllreduce::begin),
            "Asks for a group, unless this rank has asked.");
   type.def(
       "average",
       [](const PyPartial& self) {
-        return check(run_lasting<Result<std::vector<Rank>>>(
+        return check(run_serial<Result<std::vector<Rank>>>(
             self, [](PartialAllreduce& it) { return it.average(); }));
       },
       "The model becomes the mean of a group, whose ranks are returned, ascending. Between two "
@@ -60,7 +60,7 @@ void bind_partial_allreduce(nb::module_& module) {
   type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),
            "Messages of this rank with the generator, the groups in which it averaged with others, "
            "and successions: new generators, or old ones that lost workers.");
-  type.def("end", &end_lasting<PartialAllreduce>,
+  type.def("end", plain_serial(&PartialAllreduce::end),
            "Leaves, and waits until all have left. This rank is in no group that is made after "
            "that. Collective.");
 }

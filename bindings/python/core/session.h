@@ -30,19 +30,7 @@ namespace nb = nanobind;
 struct Opened {
   explicit Opened(std::unique_ptr<Context> made) : context(std::move(made)) {}
   OpenWindows windows;
-  // Strategies and algorithms that have not ended, whose memory other ranks may write to until the
-  // Context is destroyed. Guarded by the mutex.
-  std::vector<std::shared_ptr<void>> unended;
   const std::unique_ptr<Context> context;
-
-  void add_unended(std::shared_ptr<void> algorithm) {
-    const std::lock_guard lock(mutex);
-    unended.push_back(std::move(algorithm));
-  }
-  void remove_unended(const void* algorithm) {
-    const std::lock_guard lock(mutex);
-    std::erase_if(unended, [&](const auto& each) { return each.get() == algorithm; });
-  }
 
   void add(std::shared_ptr<OpenNamed> named) {
     const std::lock_guard lock(mutex);

@@ -13,16 +13,15 @@
 #include "bindings/python/core/bindings.h"
 #include "bindings/python/core/context.h"
 #include "bindings/python/core/errors.h"
-#include "bindings/python/core/lasting.h"
+#include "bindings/python/core/serial.h"
 
 namespace weft::python {
 namespace {
 
-using PyStrategy = PyLasting<Strategy>;
+using PyStrategy = PySerial<Strategy>;
 
 nb::dict counts(const PyStrategy& self) {
-  const auto now =
-      run_lasting<StrategyCounts>(self, [](const Strategy& it) { return it.counts(); });
+  const auto now = run_serial<StrategyCounts>(self, [](const Strategy& it) { return it.counts(); });
   nb::dict made;
   made["steps"] = now.steps;
   made["bytes"] = now.bytes;
@@ -45,11 +44,12 @@ void bind_strategies(nb::module_& module) {
          std::optional<double> outer_momentum, std::optional<int> colayers,
          std::optional<int> staleness, std::optional<int> proportion,
          const std::string& window_name, nb::object array) {
-        const StrategyOptions options{window_name,    rate,     momentum,    section,
-                                      peers,          seed,     compression, outer_rate,
-                                      outer_momentum, colayers, staleness,   proportion};
-        new (self) PyStrategy(make_lasting<Strategy>(
-            context, std::move(array), [=, x = memory(x, count, dtype)](Context& on) {
+        const SharedKept owner = keep(std::move(array));
+        const StrategyOptions options{
+            window_name, rate,           momentum, section,   peers,      seed, compression,
+            outer_rate,  outer_momentum, colayers, staleness, proportion, owner};
+        new (self) PyStrategy(
+            make_serial<Strategy>(context, owner, [=, x = memory(x, count, dtype)](Context& on) {
               return Strategy::create(on, name, x, options);
             }));
       },
@@ -60,19 +60,19 @@ void bind_strategies(nb::module_& module) {
       nb::arg("staleness").none(), nb::arg("proportion").none(), nb::arg("window_name"),
       nb::arg("array"));
   type.def(
-      "begin", plain_lasting(&Strategy::begin),
+      "begin", plain_serial(&Strategy::begin),
       "Begins an iteration, before its gradient is computed. If it is not called, step() calls "
       "it.");
   type.def("step_raw", [](const PyStrategy& self, std::uintptr_t gradient, std::size_t count,
                           int dtype, nb::object kept) {
     const Input from{reinterpret_cast<const void*>(gradient), count, type_of(dtype)};
-    check(run_lasting<Status>(
+    check(run_serial<Status>(
         self, [from](Strategy& it) { return it.step(from); }, keep(std::move(kept))));
   });
   type.def(
       "set_rate",
       [](const PyStrategy& self, double rate) {
-        check(run_lasting<Status>(self, [rate](Strategy& it) { return it.set_rate(rate); }));
+        check(run_serial<Status>(self, [rate](Strategy& it) { return it.set_rate(rate); }));
       },
       nb::arg("rate"), "Sets the rate of the steps from here on. All ranks give the same.");
   type.def_prop_ro(
@@ -85,7 +85,7 @@ void bind_strategies(nb::module_& module) {
       "Whether ranks may take different numbers of steps.");
   type.def("counts", &counts, nb::sig("def counts(self) -> dict[str, int]"),
            "The steps, the bytes that this rank has sent, and the gradients that are in no model.");
-  type.def("end", &end_lasting<Strategy>,
+  type.def("end", plain_serial(&Strategy::end),
            "Takes what is under way, and frees what the strategy has made. The model stays. "
            "Collective.");
 }

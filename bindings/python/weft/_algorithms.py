@@ -111,7 +111,8 @@ class PartialAllreduce(_core.PartialAllreduce):
                 partial.average()                           # x is the group's mean; asks again
 
     Between two averages a rank must not wait for what another rank does after one. Calls of several
-    threads are serialized. An object that is dropped before it has ended stays with its context.
+    threads are serialized. A rank that drops the object before it has ended has left the others, as if it had
+    died.
     """
 
     def __init__(

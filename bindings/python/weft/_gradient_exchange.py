@@ -33,8 +33,8 @@ class EndedIteration(NamedTuple):
 class GradientExchange(_core.GradientExchange):
     """Exchange of gradients by colayer, bundles of layers whose gradients travel together: Canary.
 
-    Calls of several threads are serialized. An object that is dropped before it has ended stays with its
-    context, as other ranks may still write to its memory.
+    Calls of several threads are serialized. An object may be dropped before it has ended: what other ranks may
+    still use, its context keeps.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Strategy(_core.Strategy):
     """How ranks train one model together: docs/strategies.md has the formula of each.
 
-    Calls of several threads on one strategy are serialized. A strategy that is dropped before it has
-    ended stays with its context, as other ranks may still write to its memory.
+    Calls of several threads on one strategy are serialized. A strategy may be dropped before it has ended:
+    what other ranks may still use, its context keeps.
     """
 
     def __init__(

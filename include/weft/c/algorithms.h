@@ -89,9 +89,8 @@ WEFT_C_API weft_code weft_ad_psgd_read(weft_ad_psgd* ad_psgd, void* y, size_t co
                                        weft_data_type type);
 WEFT_C_API weft_code weft_ad_psgd_end(weft_ad_psgd* ad_psgd);  // collective
 
-// Partial all-reduce in groups that a generator makes: Prague. The calls are for host memory alone. An object
-// whose handle is freed before `…_end` stays with its context until that is closed, and so must the
-// model. Until then the others still count on this rank.
+// Partial all-reduce in groups that a generator makes: Prague. The calls are for host memory alone. A rank that
+// frees the handle before `…_end` has left the others, as if it had died.
 typedef struct weft_partial_allreduce weft_partial_allreduce;
 
 typedef struct weft_partial_allreduce_options {

@@ -16,10 +16,9 @@
 //   weft_gradient_exchange_end(exchange);     // collective
 //   weft_gradient_exchange_free(exchange);    // the handle
 //
-// The model must outlive the object. An object whose handle is freed before it has ended keeps its memory
-// until its context is closed, because other ranks may still write there; until then the model must stay
-// as well. Calls on an object whose context was closed are WEFT_CLOSED. Calls of several threads on one
-// object are serialized.
+// The model must outlive the object, whose handle may be freed before it has ended: what other ranks may
+// still use, the context keeps. Calls on an object whose context was closed are WEFT_CLOSED. Calls of
+// several threads on one object are serialized.
 #pragma once
 
 #include <weft/c/context.h>

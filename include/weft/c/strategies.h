@@ -12,9 +12,9 @@
 //   weft_strategy_end(strategy);            // collective
 //   weft_strategy_free(strategy);           // the handle
 //
-// The model must outlive the strategy. A strategy whose handle is freed before it has ended keeps its
-// memory until its context is closed, because other ranks may still write there; until then the model
-// must stay as well. Calls on a strategy whose context was closed are WEFT_CLOSED. Calls of several
+// The model must outlive the strategy, whose handle may be freed before it has ended: what other ranks may
+// still use, the context keeps. For dpsgd:awc, weft_strategy_free() in an iteration waits for the sum that
+// travels. Calls on a strategy whose context was closed are WEFT_CLOSED. Calls of several
 // threads on one strategy are serialized.
 #pragma once
 
