@@ -399,7 +399,7 @@ Result<GradientExchange> GradientExchange::create(Context& context, const Output
   WEFT_RETURN_IF_ERROR(agree(context, title_of(options), described(model, colayers, options),
                              check_all(context.size(), model, colayers, options)));
   WEFT_ASSIGN(const Graph graph, fully_connected_graph(context.size()));
-  WEFT_RETURN_IF_ERROR(context.set_graph(graph));
+  if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));
   WEFT_ASSIGN(SharedIndex shared,
               SharedIndex::create(context, index_options(context.size(), colayers.size(), options),
                                   options.name));
