@@ -1,4 +1,4 @@
-"""weft.torch's optimizers that train by a strategy, on four ranks and on one."""
+"""weft.torch's optimizers that train by a strategy or an asynchronous algorithm, on four ranks and on one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from conftest import as_processes  # noqa: E402
 from torch_jobs import names_of_checks, run_job  # noqa: E402
 
 RANKS = os.path.join(os.path.dirname(__file__), "torch_strategies_ranks.py")
+ALGORITHMS = os.path.join(os.path.dirname(__file__), "torch_algorithms_checks.py")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def outcome() -> Any:
     return run_job(RANKS, 4, {})
 
 
-@pytest.mark.parametrize("name", names_of_checks(RANKS))
+@pytest.mark.parametrize("name", [*names_of_checks(RANKS), *names_of_checks(ALGORITHMS)])
 def test_on_four_ranks(outcome: Any, name: str) -> None:
     outcome.require(name)
 
