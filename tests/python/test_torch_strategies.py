@@ -34,7 +34,7 @@ def test_the_job_ends_well(outcome: Any) -> None:
     assert outcome.status == 0
 
 
-def test_a_rank_alone_takes_the_steps_between_sections() -> None:
+def test_a_rank_alone_takes_its_own_steps() -> None:
     done = as_processes(
         1,
         """
@@ -50,6 +50,17 @@ def test_a_rank_alone_takes_the_steps_between_sections() -> None:
             optimizer.step()
         assert torch.equal(model.weight, torch.full((1, 3), -2.0)), model.weight
         assert optimizer.counts() == {"steps": 2, "bytes": 0, "dropped": 0}
+        optimizer.end()
+        for make in (bf.DistributedPartialAllreduceOptimizer, bf.DistributedGradientExchangeOptimizer):
+            model = torch.nn.Linear(3, 1, bias=False)
+            torch.nn.init.zeros_(model.weight)
+            optimizer = make(torch.optim.SGD(model.parameters(), lr=1.0), model)
+            for _ in range(4):
+                optimizer.zero_grad()
+                model(torch.ones(1, 3)).sum().backward()
+                optimizer.step()
+            assert torch.equal(model.weight, torch.full((1, 3), -4.0)), model.weight
+            optimizer.end()
         print("fine")
         """,
         limit_s=120,

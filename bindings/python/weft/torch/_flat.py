@@ -70,10 +70,11 @@ class Flat:
 
     def views_of(self, half: torch.Tensor) -> List[torch.Tensor]:
         """The parts of memory of the shape of a half that belong to the parameters."""
-        return [
-            half[begin : begin + each.numel()].view(each.shape)
-            for begin, each in zip(self._begins, self.parameters)
-        ]
+        return [self._view_of(half, number) for number in range(len(self.parameters))]
+
+    def _view_of(self, half: torch.Tensor, number: int) -> torch.Tensor:
+        begin, parameter = self._begins[number], self.parameters[number]
+        return half[begin : begin + parameter.numel()].view(parameter.shape)
 
     def _all(self) -> Bucket:
         return Bucket(range(len(self.parameters)), 0, self.elements)
@@ -100,7 +101,7 @@ class Flat:
         """Copies the gradients of these parameters into memory of the shape of a half. Missing ones are 0."""
         with torch.no_grad():
             for number in members:
-                view, gradient = self.views_of(to)[number], self.parameters[number].grad
+                view, gradient = self._view_of(to, number), self.parameters[number].grad
                 if gradient is None:
                     view.zero_()
                 else:
