@@ -9,7 +9,8 @@ from weft._context import Context
 from weft._errors import InvalidArgument
 from weft._named import Named
 from weft.horovod import _handles, _teams, _timeline
-from weft.horovod._process_sets import ProcessSet, make_usable, ranks_of, team_of
+from weft.horovod._process_sets import ProcessSet, global_process_set, make_usable, ranks_of
+from weft.horovod._process_sets import team_of
 from weft.horovod._teams import current, everybody
 
 
@@ -30,6 +31,7 @@ def init(
     if _teams.found() is None:
         whole = _default.init()
         _teams.replace(_teams.Job(whole, _part(whole, comm), options))
+        global_process_set.mpi_comm = comm if hasattr(comm, "Get_group") else None
     make_usable([] if process_sets is None or isinstance(process_sets, str) else process_sets)
 
 
