@@ -30,9 +30,11 @@ class SyncBatchNorm(_BatchNorm):
         """The normalized batch of this rank. In training all ranks call it."""
         uses_batch = self.training or not self.track_running_stats
         if size() == 1 or not uses_batch:
-            return super().forward(input)
+            whole: torch.Tensor = super().forward(input)
+            return whole
         self._check_input_dim(input)
         name = everybody().title("sync_batch_norm", None)
+        result: torch.Tensor
         result, mean, variance, count = apply(
             _Normalized, name, input, self.weight, self.bias, self.eps
         )

@@ -18,9 +18,9 @@ into the file too, and the new ranks go on from there.
 
 from __future__ import annotations
 
-from weft.horovod.elastic._run import HostsUpdatedInterrupt, run
+from weft.horovod.elastic._run import run
 from weft.horovod.elastic.sampler import ElasticSampler
-from weft.horovod.elastic.state import ObjectState, State, TorchState
+from weft.horovod.elastic.state import HostsUpdatedInterrupt, ObjectState, State, TorchState
 
 __all__ = [
     "ElasticSampler",
