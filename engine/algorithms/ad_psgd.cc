@@ -8,8 +8,10 @@
 #include <cstring>
 #include <mutex>
 #include <random>
+#include <string>
 #include <utility>
 
+#include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/gone.h"
 #include "engine/algorithms/host_models.h"
@@ -109,6 +111,9 @@ Result<Rank> AdPsgd::State::average() {
 }
 
 Status AdPsgd::State::update(const std::function<void()>& change) {
+  if (change == nullptr) {
+    return Status(Code::invalid_argument, fmt::format("{}: there is no change to be run", title_));
+  }
   Held held(*this, {&self_, 1});
   WEFT_RETURN_IF_ERROR(held.status());
   change();
@@ -117,21 +122,16 @@ Status AdPsgd::State::update(const std::function<void()>& change) {
 
 Status AdPsgd::State::read(const Output& y) {
   const Output own = window_.tensor();
-  if (y.count != own.count || y.type != own.type) {
-    return Status(Code::invalid_argument,
-                  fmt::format("{}: y has {} elements of {}, and the model has {} of {}", title_,
-                              y.count, name(y.type), own.count, name(own.type)));
-  }
+  WEFT_RETURN_IF_ERROR(check_like(title_, "y", {y.data, y.count, y.type}, "the model", own));
   return update([&] { std::memcpy(y.data, own.data, own.count * size_of(own.type)); });
 }
 
 Result<AdPsgd> AdPsgd::create(Context& context, const Output& model, const AdPsgdOptions& options) {
-  if (!is_floating(model.type)) {
-    return Status(Code::invalid_argument,
-                  fmt::format("AD-PSGD \"{}\": a model of {} cannot be averaged", options.name,
-                              name(model.type)));
-  }
-  WEFT_RETURN_IF_ERROR(check_host_models(context, "AD-PSGD", model.data));
+  const std::string title = fmt::format("AD-PSGD \"{}\"", options.name);
+  WEFT_RETURN_IF_ERROR(agree(context, title,
+                             {fmt::format("\"{}\"", options.name),
+                              fmt::format("{} elements of {}", model.count, name(model.type))},
+                             check_host_model(title, model)));
   WEFT_ASSIGN(Memory theirs, Memory::allocate(model.count * size_of(model.type)));
   WEFT_ASSIGN(Window window,
               context.win_create(model, options.name, {.zero_init = true, .owner = options.owner}));

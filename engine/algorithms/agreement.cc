@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace {
 
 // What a rank tells the others.
 struct Record {
-  char error[160];  // of its arguments; empty: none
+  std::uint32_t code;  // of its error; 0: none
+  char error[156];
   char name[96];
   char rest[224];
 };
@@ -28,7 +30,8 @@ void put(char (&to)[kBytes], std::string_view text) {
 Status agree(Context& context, std::string_view title, const CommonArguments& arguments,
              const Status& own) {
   Record mine{};
-  if (!own.ok()) put(mine.error, own.text());
+  mine.code = static_cast<std::uint32_t>(own.code());
+  put(mine.error, own.text());
   put(mine.name, arguments.name);
   put(mine.rest, arguments.rest);
   std::vector<Record> all(static_cast<std::size_t>(context.size()));
@@ -36,9 +39,9 @@ Status agree(Context& context, std::string_view title, const CommonArguments& ar
                                          {all.data(), all.size() * sizeof mine, DataType::u8}));
   WEFT_RETURN_IF_ERROR(own);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].error[0] == '\0') continue;
-    return Status(Code::invalid_argument, fmt::format("rank {}: {}", rank, all[rank].error),
-                  static_cast<Rank>(rank));
+    if (all[rank].code == 0) continue;
+    return Status(static_cast<Code>(all[rank].code),
+                  fmt::format("rank {}: {}", rank, all[rank].error), static_cast<Rank>(rank));
   }
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const bool is_named = std::strcmp(all[rank].name, all[0].name) == 0;

@@ -17,7 +17,7 @@ struct CommonArguments {
 };
 
 // Collective. Every rank learns what the others want, so all have the same verdict and none waits for
-// another: `own` if it is an error, else the error of another rank, else a mismatch that says what
+// another: `own` if it is an error, else the error of another rank with its code, else a mismatch that says what
 // differs, with `title` before it.
 [[nodiscard]] Status agree(Context& context, std::string_view title, const CommonArguments& mine,
                            const Status& own);

@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/clock.h"
+#include "engine/algorithms/own_window.h"
 
 namespace weft {
 
@@ -58,15 +61,23 @@ class BoundedStaleness::State {
 
 Result<BoundedStaleness> BoundedStaleness::create(Context& context, const Output& x,
                                                   const BoundedStalenessOptions& options) {
+  const std::string title = fmt::format("bounded staleness \"{}\"", options.name);
+  Status own;
   if (!is_floating(x.type)) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("bounded staleness \"{}\": {} cannot be averaged", options.name, name(x.type)));
+    own = Status(Code::invalid_argument,
+                 fmt::format("{}: {} cannot be averaged", title, name(x.type)));
   }
-  WEFT_ASSIGN(Window data, context.win_create(x, options.name, {.owner = options.owner}));
-  WEFT_ASSIGN(Clock versions, Clock::create(context, options.name + ".versions"));
-  return BoundedStaleness(
-      std::make_unique<State>(context, std::move(data), std::move(versions), options.bound));
+  WEFT_RETURN_IF_ERROR(
+      agree(context, title,
+            {fmt::format("\"{}\"", options.name),
+             fmt::format("bound {}, {} elements of {}", options.bound, x.count, name(x.type))},
+            own));
+  return or_free_windows(context, [&]() -> Result<BoundedStaleness> {
+    WEFT_ASSIGN(Window data, context.win_create(x, options.name, {.owner = options.owner}));
+    WEFT_ASSIGN(Clock versions, Clock::create(context, options.name + ".versions"));
+    return BoundedStaleness(
+        std::make_unique<State>(context, std::move(data), std::move(versions), options.bound));
+  });
 }
 
 BoundedStaleness::BoundedStaleness(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -21,6 +21,8 @@ Status DPsgd::step(const Input& x, const Output& y) {
                     fmt::format("D-PSGD: x has {} elements of {}, and y {} of {}", x.count,
                                 name(x.type), y.count, name(y.type)));
     }
+    if ((x.data == nullptr || y.data == nullptr) && x.count != 0)
+      return Status(Code::invalid_argument, "D-PSGD: x or y has no memory");
     if (x.data != y.data) {
       WEFT_RETURN_IF_ERROR(
           copy_memory(y.data, x.data, x.count * size_of(x.type), context_->config().deadline_ms));

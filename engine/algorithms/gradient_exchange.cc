@@ -9,16 +9,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/gone.h"
+#include "engine/algorithms/host_models.h"
 #include "engine/algorithms/own_window.h"
 #include "engine/algorithms/pieces.h"
 #include "engine/algorithms/shared_index.h"
-#include "engine/gpu/gpu.h"
 #include "engine/kernels/kernels.h"
 
 namespace weft {
@@ -53,15 +52,18 @@ Status check_all(int workers, const Output& model, std::span<const std::size_t> 
   const auto invalid = [&](const std::string& why) {
     return Status(Code::invalid_argument, fmt::format("{}: {}", title, why));
   };
-  if (!is_floating(model.type))
-    return invalid(fmt::format("a model of {} cannot be averaged", name(model.type)));
-  if (model.data == nullptr && model.count != 0) return invalid("the model has no memory");
-  WEFT_RETURN_IF_ERROR(check_host_memory(title, model.data));
-  if (std::ranges::find(colayers, 0U) != colayers.end()) return invalid("a colayer is empty");
-  const std::size_t sum = std::accumulate(colayers.begin(), colayers.end(), std::size_t{0});
-  if (sum != model.count) {
-    return invalid(
-        fmt::format("the colayers have {} elements, and the model {}", sum, model.count));
+  WEFT_RETURN_IF_ERROR(check_host_model(title, model));
+  std::size_t left = model.count;
+  for (const std::size_t count : colayers) {
+    if (count == 0) return invalid("a colayer is empty");
+    if (count > left)
+      return invalid(
+          fmt::format("the colayers have more than the {} elements of the model", model.count));
+    left -= count;
+  }
+  if (left != 0) {
+    return invalid(fmt::format("the colayers have {} elements, and the model {}",
+                               model.count - left, model.count));
   }
   if (options.rate && !(*options.rate > 0 && std::isfinite(*options.rate)))
     return invalid(fmt::format("the rate is {}; a number above 0 is needed", *options.rate));
@@ -186,14 +188,10 @@ Status GradientExchange::State::check_push(int colayer, const Input& gradient) c
   if (colayer < 0 || static_cast<std::size_t>(colayer) >= colayers_.size())
     return invalid(fmt::format("colayer {} is not one of 0…{}", colayer, colayers_.size() - 1));
   const Pieces& pieces = colayers_[static_cast<std::size_t>(colayer)];
-  if (gradient.count != pieces.count() || gradient.type != model_.type) {
-    return invalid(fmt::format(
-        "the gradient of colayer {} has {} elements of {}, and the colayer {} of {}", colayer,
-        gradient.count, weft::name(gradient.type), pieces.count(), weft::name(model_.type)));
-  }
   if (pieces.is_pushed())
     return invalid(fmt::format("colayer {} was pushed in this iteration", colayer));
-  return check_host_memory(title_, gradient.data);
+  return check_like(title_, fmt::format("the gradient of colayer {}", colayer), gradient,
+                    "the colayer", {nullptr, pieces.count(), model_.type});
 }
 
 Status GradientExchange::State::push(int colayer, const Input& gradient) {
@@ -271,11 +269,8 @@ Status GradientExchange::State::await_others() {
 Result<EndedIteration> GradientExchange::State::end_iteration(const Output& mean) {
   WEFT_RETURN_IF_ERROR(failed_);
   if (!has_begun_) return invalid("no iteration has begun");
-  if (mean.count != model_.count || mean.type != model_.type) {
-    return invalid(fmt::format("the mean has {} elements of {}, and the model {} of {}", mean.count,
-                               weft::name(mean.type), model_.count, weft::name(model_.type)));
-  }
-  WEFT_RETURN_IF_ERROR(check_host_memory(title_, mean.data));
+  WEFT_RETURN_IF_ERROR(
+      check_like(title_, "the mean", {mean.data, mean.count, mean.type}, "the model", model_));
   for (std::size_t each = 0; each < colayers_.size(); ++each) {
     if (options_.rule == ExchangeRule::bulk && !colayers_[each].is_pushed())
       return invalid(fmt::format("colayer {} was not pushed, and all ranks wait for it", each));
@@ -367,6 +362,7 @@ Status GradientExchange::State::with_mutexes(std::span<const Rank> ranks,
 }
 
 Status GradientExchange::State::update(const std::function<void()>& change) {
+  if (change == nullptr) return invalid("there is no change to be run");
   change();
   return shown_ ? show() : Status();
 }
@@ -398,14 +394,17 @@ Result<GradientExchange> GradientExchange::create(Context& context, const Output
                                                   const GradientExchangeOptions& options) {
   WEFT_RETURN_IF_ERROR(agree(context, title_of(options), described(model, colayers, options),
                              check_all(context.size(), model, colayers, options)));
-  WEFT_ASSIGN(const Graph graph, fully_connected_graph(context.size()));
-  if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));
-  WEFT_ASSIGN(SharedIndex shared,
-              SharedIndex::create(context, index_options(context.size(), colayers.size(), options),
-                                  options.name));
-  auto state = std::make_unique<State>(context, model, options, std::move(shared));
-  WEFT_RETURN_IF_ERROR(state->open(colayers));
-  return GradientExchange(std::move(state));
+  return or_free_windows(context, [&]() -> Result<GradientExchange> {
+    WEFT_ASSIGN(const Graph graph, fully_connected_graph(context.size()));
+    if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));
+    WEFT_ASSIGN(
+        SharedIndex shared,
+        SharedIndex::create(context, index_options(context.size(), colayers.size(), options),
+                            options.name));
+    auto state = std::make_unique<State>(context, model, options, std::move(shared));
+    WEFT_RETURN_IF_ERROR(state->open(colayers));
+    return GradientExchange(std::move(state));
+  });
 }
 
 GradientExchange::GradientExchange(std::unique_ptr<State> state) : state_(std::move(state)) {}

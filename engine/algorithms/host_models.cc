@@ -1,19 +1,38 @@
-// One allreduce tells each rank what the others have.
+// host_models: see the header.
 #include "engine/algorithms/host_models.h"
 
 #include <fmt/core.h>
 
+#include <string>
+
 #include "engine/gpu/gpu.h"
+#include "engine/request/request.h"
 
 namespace weft {
 
-Status check_host_models(Context& context, std::string_view what, const void* model) {
-  const Status own = check_host_memory(what, model);
-  std::int32_t refuses = own.ok() ? -1 : context.rank(), last = -1;
-  WEFT_RETURN_IF_ERROR(context.allreduce(in(&refuses, 1), out(&last, 1), ReduceOp::max));
-  if (!own.ok() || last < 0) return own;
-  return Status(Code::unavailable,
-                fmt::format("{}: rank {} has GPU memory; host memory is needed", what, last), last);
+Status check_host_model(std::string_view title, const Output& model) {
+  const auto invalid = [&](const std::string& why) {
+    return Status(Code::invalid_argument, fmt::format("{}: {}", title, why));
+  };
+  if (!is_floating(model.type))
+    return invalid(fmt::format("a model of {} cannot be averaged", name(model.type)));
+  if (model.data == nullptr && model.count != 0) return invalid("the model has no memory");
+  if (!is_count_of_memory(model.count, model.type))
+    return invalid(fmt::format("{} elements fit in no memory", model.count));
+  return check_host_memory(title, model.data);
+}
+
+Status check_like(std::string_view title, std::string_view what, const Input& given,
+                  std::string_view other, const Output& like) {
+  const auto invalid = [&](const std::string& why) {
+    return Status(Code::invalid_argument, fmt::format("{}: {} {}", title, what, why));
+  };
+  if (given.count != like.count || given.type != like.type) {
+    return invalid(fmt::format("has {} elements of {}, and {} {} of {}", given.count,
+                               name(given.type), other, like.count, name(like.type)));
+  }
+  if (given.data == nullptr && given.count != 0) return invalid("has no memory");
+  return check_host_memory(title, given.data);
 }
 
 }  // namespace weft

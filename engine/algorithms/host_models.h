@@ -1,15 +1,19 @@
-// host_models: algorithms that work on their model in place take host memory. Internal to the
-// module.
+// host_models: algorithms that work on their model in place take floating types and host memory. Internal to
+// the engine.
 #pragma once
 
-#include <weft/context.h>
+#include <weft/status.h>
+#include <weft/types.h>
 
 #include <string_view>
 
 namespace weft {
 
-// Collective: ok if the memory is the host's on all ranks. Else every rank has the error, and none is left
-// waiting for the others.
-[[nodiscard]] Status check_host_models(Context& context, std::string_view what, const void* model);
+// ok, or what is wrong with the model, after `title`. Not collective: agree() tells the other ranks.
+[[nodiscard]] Status check_host_model(std::string_view title, const Output& model);
+// ok if a tensor of a call is host memory of the shape of `like`. Messages name both: "the gradient", "the
+// model".
+[[nodiscard]] Status check_like(std::string_view title, std::string_view what, const Input& given,
+                                std::string_view other, const Output& like);
 
 }  // namespace weft

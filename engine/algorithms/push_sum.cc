@@ -8,11 +8,14 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/clock.h"
 #include "engine/algorithms/host_models.h"
+#include "engine/algorithms/own_window.h"
 #include "engine/kernels/kernels.h"
 
 namespace weft {
@@ -189,10 +192,7 @@ Status PushSum::State::collect() {
 Status PushSum::State::debias(const Output& z) {
   if (is_in_step_) return invalid("x is in use until the step ends");
   const Output x = data_.tensor();
-  if (z.count != x.count || z.type != x.type) {
-    return invalid(fmt::format("z has {} elements of {}, and x has {} of {}", z.count, name(z.type),
-                               x.count, name(x.type)));
-  }
+  WEFT_RETURN_IF_ERROR(check_like(title_, "z", {z.data, z.count, z.type}, "x", x));
   WEFT_ASSIGN(const double w, weight());
   if (!(w > 0)) return invalid(fmt::format("x cannot be divided by the weight {}", w));
   const Term term{x.data, 1.0 / w};
@@ -214,32 +214,45 @@ Status PushSum::State::end() {
   return taken_ ? taken_->end(context_) : Status();
 }
 
+namespace {
+
+Status check_own(const Context& context, const Schedule& schedule, const Output& x,
+                 const std::string& title) {
+  if (schedule.size() != context.size()) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: the schedule {} has {} ranks, and the context {}", title,
+                              schedule.name(), schedule.size(), context.size()));
+  }
+  return check_host_model(title, x);
+}
+
+}  // namespace
+
 Result<PushSum> PushSum::create(Context& context, const Schedule& schedule, const Output& x,
                                 const PushSumOptions& options) {
-  const auto invalid = [&](const std::string& why) {
-    return Status(Code::invalid_argument, fmt::format("push-sum \"{}\": {}", options.name, why));
-  };
-  if (schedule.size() != context.size()) {
-    return invalid(fmt::format("the schedule {} has {} ranks, and the context {}", schedule.name(),
-                               schedule.size(), context.size()));
-  }
-  if (!is_floating(x.type)) return invalid(fmt::format("{} cannot be divided", name(x.type)));
-  WEFT_RETURN_IF_ERROR(check_host_models(context, "push-sum", x.data));
-  const bool is_synchronous = options.lag == 0;
-  WEFT_ASSIGN(const Graph graph, window_graph(schedule, is_synchronous));
-  if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));
-  WEFT_ASSIGN(Window data,
-              context.win_create(x, options.name, {.zero_init = true, .owner = options.owner}));
-  // The clocks are made after it, so that no rank sends before all have switched it on.
-  WEFT_RETURN_IF_ERROR(data.set_associated_p(true));
-  WEFT_ASSIGN(Clock sent, Clock::create(context, options.name + ".sent"));
-  std::optional<Clock> taken;
-  if (is_synchronous) {
-    WEFT_ASSIGN(Clock made, Clock::create(context, options.name + ".taken"));
-    taken.emplace(std::move(made));
-  }
-  return PushSum(std::make_shared<State>(context, schedule, options, std::move(data),
-                                         std::move(sent), std::move(taken)));
+  const std::string title = fmt::format("push-sum \"{}\"", options.name);
+  WEFT_RETURN_IF_ERROR(agree(context, title,
+                             {fmt::format("\"{}\"", options.name),
+                              fmt::format("schedule {}, lag {}, {} elements of {}", schedule.name(),
+                                          options.lag, x.count, name(x.type))},
+                             check_own(context, schedule, x, title)));
+  return or_free_windows(context, [&]() -> Result<PushSum> {
+    const bool is_synchronous = options.lag == 0;
+    WEFT_ASSIGN(const Graph graph, window_graph(schedule, is_synchronous));
+    if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));
+    WEFT_ASSIGN(Window data,
+                context.win_create(x, options.name, {.zero_init = true, .owner = options.owner}));
+    // The clocks are made after it, so that no rank sends before all have switched it on.
+    WEFT_RETURN_IF_ERROR(data.set_associated_p(true));
+    WEFT_ASSIGN(Clock sent, Clock::create(context, options.name + ".sent"));
+    std::optional<Clock> taken;
+    if (is_synchronous) {
+      WEFT_ASSIGN(Clock made, Clock::create(context, options.name + ".taken"));
+      taken.emplace(std::move(made));
+    }
+    return PushSum(std::make_shared<State>(context, schedule, options, std::move(data),
+                                           std::move(sent), std::move(taken)));
+  });
 }
 
 PushSum::PushSum(std::shared_ptr<State> state) : state_(std::move(state)) {}

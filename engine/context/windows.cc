@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -70,6 +71,16 @@ void keep_forever(std::initializer_list<std::shared_ptr<const void>> memory) {
   static auto& kept = *new std::vector<std::shared_ptr<const void>>;
   const std::lock_guard lock(mutex);
   kept.insert(kept.end(), memory.begin(), memory.end());
+}
+
+// What slots take can be counted.
+Status check_slots(const Output& tensor, std::size_t in_degree) {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 2;
+  if (tensor.count * size_of(tensor.type) <= kMost / (window::kBuffers * (in_degree + 1)))
+    return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{} elements and the slots of {} in-neighbors fit in no memory",
+                            tensor.count, in_degree));
 }
 
 }  // namespace
@@ -169,6 +180,7 @@ Result<Window> Windows::create(const Output& tensor, std::string_view name,
   own.graph = hash_of(graph);
   Part part;
   Status status = check(tensor, name);
+  if (status.ok()) status = check_slots(tensor, shape.in_degree);
   if (status.ok()) status = make(tensor, options.stream, shape.total(), part);
   if (!status.ok()) own.refuse(status);
   own.part_key = static_cast<std::uint32_t>(part.keys.part.size());

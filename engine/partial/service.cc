@@ -207,7 +207,15 @@ Status GroupService::await(Rank number) {
   const Deadline deadline = Deadline::after_ms(term_->host().deadline_ms());
   while (true) {
     const Status status = term_->host().await(number, kAwaitMs);
-    if (status.code() != Code::timed_out || deadline.passed()) return status;
+    if (status.code() != Code::timed_out) return status;
+    if (deadline.passed()) {
+      return Status(
+          Code::timed_out,
+          fmt::format("{}: rank {} waited {} ms (WEFT_DEADLINE_MS) for rank {} to go on "
+                      "without a rank that is gone",
+                      options_.title, term_->host().rank(), term_->host().deadline_ms(), number),
+          number);
+    }
     WEFT_RETURN_IF_ERROR(term_->failure());
   }
 }

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "engine/algorithms/algorithms.h"
-#include "engine/gpu/gpu.h"
 #include "engine/strategies/table.h"
 
 namespace weft {
@@ -81,11 +80,7 @@ Result<const StrategyRow*> check_all(std::string_view name, const Output& model,
     return Status(Code::invalid_argument, fmt::format("there is no strategy \"{}\", only {}", name,
                                                       fmt::join(strategy_names(), ", ")));
   }
-  if (!is_floating(model.type)) {
-    return invalid(name, fmt::format("a model of {} cannot be averaged", weft::name(model.type)));
-  }
-  if (model.data == nullptr && model.count != 0) return invalid(name, "the model has no memory");
-  WEFT_RETURN_IF_ERROR(check_host_memory(fmt::format("strategy \"{}\"", name), model.data));
+  WEFT_RETURN_IF_ERROR(check_host_model(fmt::format("strategy \"{}\"", name), model));
   WEFT_RETURN_IF_ERROR(check_options(*row, model, options));
   return &*row;
 }
@@ -143,13 +138,8 @@ Status Strategy::State::begin() {
 Status Strategy::State::step(const Input& gradient) {
   WEFT_RETURN_IF_ERROR(failed_);
   const Output& model = method_->setup().model;
-  if (gradient.count != model.count || gradient.type != model.type) {
-    return invalid(
-        row_.name,
-        fmt::format("the gradient has {} elements of {}, and the model {} of {}", gradient.count,
-                    weft::name(gradient.type), model.count, weft::name(model.type)));
-  }
-  WEFT_RETURN_IF_ERROR(check_host_memory(fmt::format("strategy \"{}\"", row_.name), gradient.data));
+  WEFT_RETURN_IF_ERROR(check_like(fmt::format("strategy \"{}\"", row_.name), "the gradient",
+                                  gradient, "the model", model));
   if (!has_begun_) WEFT_RETURN_IF_ERROR(begin());
   WEFT_RETURN_IF_ERROR(note(method_->step(gradient.data)));
   has_begun_ = false;

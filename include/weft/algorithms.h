@@ -27,7 +27,8 @@
 // Threads: one thread at a time may use an object, but AdPsgd may be used by several.
 //
 // Errors name the rank that is at fault, and every wait ends within Config::deadline_ms. Only
-// floating types can be averaged; others are invalid_argument.
+// floating types can be averaged; others are invalid_argument. If one rank gives create() wrong
+// arguments, or other ones than the others, all ranks have the error, and no window is left.
 #pragma once
 
 #include <weft/graph/schedule.h>

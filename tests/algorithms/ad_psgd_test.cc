@@ -139,11 +139,15 @@ TEST(AdPsgdErrors, NameWhatIsWrong) {
                                   " has no out-neighbor " + std::to_string(before));
     float y = 0;
     EXPECT_EQ(learner->read(out(&y, 1)).code(), Code::invalid_argument);
+    EXPECT_EQ(learner->read({nullptr, kCount, DataType::f64}).text(),
+              "AD-PSGD \"ad_psgd\": y has no memory");
+    EXPECT_EQ(learner->update(nullptr).code(), Code::invalid_argument);
     expect_ok(context.barrier());
     expect_ok(learner->end());
-    std::int32_t number = 0;
-    EXPECT_EQ(AdPsgd::create(context, out(&number, 1)).status().text(),
-              "AD-PSGD \"ad_psgd\": a model of i32 cannot be averaged");
+    const std::string wrong = "AD-PSGD \"ad_psgd\": a model of i32 cannot be averaged";
+    const DataType type = context.rank() == 1 ? DataType::i32 : DataType::f32;
+    EXPECT_EQ(AdPsgd::create(context, {&y, 1, type}).status().text(),
+              context.rank() == 1 ? wrong : "rank 1: " + wrong);
   });
 }
 

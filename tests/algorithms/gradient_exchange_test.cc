@@ -142,19 +142,6 @@ TEST_P(ExchangeTest, AsynchronousWaitsForNobodyAndLosesNothing) {
   });
 }
 
-TEST_P(ExchangeTest, TwoExchangesAreOnOneContext) {
-  run(2, [](Context& context) {
-    Worker<double> first(context, {.name = "first", .rule = ExchangeRule::bulk});
-    Worker<float> second(context, {.name = "second"});
-    ASSERT_TRUE(first.exchange && second.exchange);
-    (void)second.iterate(1.0F);
-    EXPECT_EQ(first.iterate(context.rank()).contributors, std::vector<int>(3, 2));
-    EXPECT_TRUE(holds(first.mean.data(), kCount, 0.5));
-    expect_ok(first->end());
-    expect_ok(second->end());
-  });
-}
-
 TEST_P(ExchangeTest, EmptyPiecesDoNotCount) {
   run(3, [](Context& context) {
     Worker<float> worker(context, {.rule = ExchangeRule::asynchronous});
@@ -316,6 +303,9 @@ TEST(ExchangeErrors, ArgumentsAreChecked) {
     EXPECT_EQ(refused(context, {4, 5}, {}),
               title + "the colayers have 9 elements, and the model 10");
     EXPECT_EQ(refused(context, {10, 0}, {}), title + "a colayer is empty");
+    constexpr std::size_t kHalf = std::size_t{1} << 63;  // two of them are 0 elements
+    EXPECT_EQ(refused(context, {kHalf, kHalf, 10}, {}),
+              title + "the colayers have more than the 10 elements of the model");
     EXPECT_EQ(refused(context, {10}, {.rate = 0}),
               title + "the rate is 0; a number above 0 is needed");
     EXPECT_EQ(refused(context, {10}, {}, DataType::i32),
@@ -342,6 +332,30 @@ TEST(ExchangeErrors, RanksThatDisagreeAllHaveTheError) {
   });
 }
 
+// One that cannot be made leaves nothing, and the other one goes on.
+TEST(ExchangeErrors, TwoHaveDifferentNames) {
+  run_job(2, [](Context& context) {
+    Worker<float> first(context, {.name = "a", .rule = ExchangeRule::bulk});
+    ASSERT_TRUE(first.exchange);
+    const std::vector<std::string> before = context.window_names();
+    EXPECT_EQ(refused(context, {4, 6}, {.name = "a"}),
+              "win_create \"a.index\": rank 0: there is a window of that name");
+    Owned taken(context, 10, 1.0, "c.1");
+    EXPECT_EQ(refused(context, {4, 6}, {.name = "c"}),
+              "win_create \"c.1\": rank 0: there is a window of that name");
+    expect_ok(context.win_free("c.1"));
+    EXPECT_EQ(context.window_names(), before);
+    Worker<float> second(context, {.name = "b", .rule = ExchangeRule::bulk});
+    ASSERT_TRUE(second.exchange);
+    for (Worker<float>* each : {&first, &second}) {
+      expect_ok((*each)->begin());
+      for (int colayer = 0; colayer < 3; ++colayer) each->push(colayer, colayer + 1, 1.0F);
+      EXPECT_EQ(each->end().contributors, (std::vector<int>{2, 2, 2}));
+      expect_ok((*each)->end());
+    }
+  });
+}
+
 TEST(ExchangeErrors, CallsAreChecked) {
   run_job(1, [](Context& context) {
     const std::string title = "gradient exchange \"gradient_exchange\": ";
@@ -355,6 +369,9 @@ TEST(ExchangeErrors, CallsAreChecked) {
     EXPECT_EQ(
         worker->push(1, in(slope, 41)).text(),
         title + "the gradient of colayer 1 has 41 elements of f32, and the colayer 40 of f32");
+    EXPECT_EQ(worker->push(1, {nullptr, 40, DataType::f32}).text(),
+              title + "the gradient of colayer 1 has no memory");
+    EXPECT_EQ(worker->update(nullptr).text(), title + "there is no change to be run");
     expect_ok(worker->push(1, in(slope, 40)));
     EXPECT_EQ(worker->push(1, in(slope, 40)).text(),
               title + "colayer 1 was pushed in this iteration");
@@ -365,6 +382,8 @@ TEST(ExchangeErrors, CallsAreChecked) {
     worker.push(2, 3, 1.0F);
     EXPECT_EQ(worker->end_iteration(out(worker.mean.data(), 3)).status().code(),
               Code::invalid_argument);
+    EXPECT_EQ(worker->end_iteration({nullptr, kCount, DataType::f32}).status().text(),
+              title + "the mean has no memory");
     (void)worker.end();
     expect_ok(worker->end());
     EXPECT_EQ(worker->begin().text(), title + "has ended");

@@ -285,7 +285,8 @@ TEST(PartialAllreduceErrors, NameWhatIsWrong) {
   });
 }
 
-TEST(PartialAllreduceErrors, RanksThatDifferAllSayInWhat) {
+// Whether its arguments are other ones or wrong: no rank waits for another one.
+TEST(PartialAllreduceErrors, AllRanksSayWhatIsWrongWithOne) {
   run_job(3, [](Context& context) {
     const bool differs = context.rank() == 2;
     double x[2] = {};
@@ -295,12 +296,25 @@ TEST(PartialAllreduceErrors, RanksThatDifferAllSayInWhat) {
       EXPECT_EQ(status.rank(), 2);
       return std::string(status.text());
     };
-    const std::string title = "partial all-reduce \"partial_allreduce\": rank 2 has ";
-    EXPECT_EQ(text({.seed = differs ? 5U : 6U}), title + "seed 5, rank 0 has 6");
-    EXPECT_EQ(text({.law = differs ? "smart:4" : "smart:3"}), title + "group size 4, rank 0 has 3");
-    EXPECT_EQ(text({.threshold = differs ? 3 : 2}), title + "threshold 3, rank 0 has 2");
-    EXPECT_EQ(text({.section = differs ? 3 : 2}), title + "section 3, rank 0 has 2");
-    EXPECT_EQ(text({}, differs ? 2 : 1), title + "count of elements 2, rank 0 has 1");
+    const std::string title =
+        "partial all-reduce \"partial_allreduce\": ranks 0 and 2 disagree: law ";
+    EXPECT_EQ(text({.seed = differs ? 5U : 6U}),
+              title +
+                  "smart:3, threshold 2, section 1, seed 6, 1 elements of f64 and "
+                  "law smart:3, threshold 2, section 1, seed 5, 1 elements of f64");
+    EXPECT_TRUE(text({.law = differs ? "smart:4" : "smart:3"}).starts_with(title + "smart:3, "));
+    EXPECT_TRUE(text({.threshold = differs ? 3 : 2}).starts_with(title));
+    EXPECT_TRUE(text({.section = differs ? 3 : 2}).starts_with(title));
+    EXPECT_TRUE(text({}, differs ? 2 : 1).starts_with(title));
+    const auto wrong = [&](const Output& model, const PartialAllreduceOptions& options) {
+      const Status status = PartialAllreduce::create(context, model, options).status();
+      EXPECT_EQ(status.code(), Code::invalid_argument);
+      EXPECT_EQ(status.text().starts_with("rank 2: "), !differs) << status.text();
+    };
+    wrong(out(x, 1), {.law = differs ? "greedy" : "smart"});
+    wrong(out(x, 1), {.section = differs ? 0 : 1});
+    wrong(out(differs ? nullptr : x, 1), {});
+    wrong({x, differs ? ~std::size_t{0} : 1, DataType::f64}, {});
     // The next one of equal ranks is well.
     Worker worker(context, 0, {});
     ASSERT_TRUE(worker.partial);

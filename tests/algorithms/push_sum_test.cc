@@ -224,7 +224,7 @@ TEST(PushSumErrors, NameWhatIsWrong) {
                                         " has 3 ranks, and the context 2");
     const auto integers =
         PushSum::create(context, *one_peer_exponential(2), {x.data(), kCount, DataType::i64});
-    EXPECT_EQ(text(integers.status()), "push-sum \"push_sum\": i64 cannot be divided");
+    EXPECT_EQ(text(integers.status()), "push-sum \"push_sum\": a model of i64 cannot be averaged");
 
     const Schedule greedy({.name = "greedy", .size = 2}, [](std::uint64_t, Rank rank) {
       return LocalView{rank, 2, {{1 - rank, 0.25}}, {{1 - rank, 0.25}}, 0.5};

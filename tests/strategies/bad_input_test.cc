@@ -83,6 +83,8 @@ TEST(StrategyErrors, StepsAreChecked) {
     ASSERT_TRUE(strategy.ok());
     EXPECT_EQ(strategy->step(in(slope.data(), 4)).text(),
               "strategy \"dpsgd:awc\": the gradient has 4 elements of f32, and the model 5 of f32");
+    EXPECT_EQ(strategy->step({nullptr, kCount, DataType::f32}).text(),
+              "strategy \"dpsgd:awc\": the gradient has no memory");
     expect_ok(strategy->begin());
     EXPECT_EQ(strategy->begin().text(),
               "strategy \"dpsgd:awc\": an iteration has begun and not ended");

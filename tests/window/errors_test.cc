@@ -95,6 +95,11 @@ TEST(WindowErrors, AreTheSameOnAllRanksIfTheyDisagree) {
                                    "null");
        }))
     expect_names(status, Code::invalid_argument, {"null", "rank 2"});
+  // Its slots have 0 bytes modulo 2^64.
+  for (const Status& status : made_with([&](Context&context, double*x) {
+         return context.win_create(out(x, by_rank(context, std::size_t{1} << 59, 10U)), "large");
+       }))
+    expect_names(status, Code::invalid_argument, {"large", "rank 2", "fit in no memory"});
 }
 
 TEST(WindowErrors, NameAWindowThatSomeRanksAloneMake) {

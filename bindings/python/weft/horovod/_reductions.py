@@ -7,7 +7,6 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from weft._core import ErrorFeedback
-from weft.horovod import _timeline
 from weft.horovod._adasum import Adasum, Reduced
 from weft.horovod._handles import Operation, keep
 from weft.horovod._teams import Team
@@ -138,9 +137,7 @@ class Reduction:
     def _group(self, xs: Tensors, ys: Tensors) -> Operation:
         if self.op == Adasum:
             return self._adasum(xs, ys)
-        start = self.team.named.grouped_allreduce_start
-        handle = start(self.title, xs, ys, **self._runs(xs))
-        return _timeline.add(self.title, "grouped_allreduce", handle)
+        return self.team.named.grouped_allreduce_start(self.title, xs, ys, **self._runs(xs))
 
     def _runs(self, tensors: Tensors) -> Dict[str, Any]:
         """What Weft computes: of an average of integers the sum."""

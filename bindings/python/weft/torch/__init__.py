@@ -46,10 +46,6 @@ from weft.torch._job import (
     size,
     suspend,
 )
-from weft.torch.algorithms import (
-    DistributedGradientExchangeOptimizer,
-    DistributedPartialAllreduceOptimizer,
-)
 from weft.torch.distributed import register
 from weft.torch.gathers import (
     allgather,
@@ -141,11 +137,9 @@ __all__ = [
     "DistributedAllreduceOptimizer",
     "DistributedDiLoCoOptimizer",
     "DistributedGradientAllreduceOptimizer",
-    "DistributedGradientExchangeOptimizer",
     "DistributedHierarchicalNeighborAllreduceOptimizer",
     "DistributedNeighborAllreduceOptimizer",
     "DistributedNoLoCoOptimizer",
-    "DistributedPartialAllreduceOptimizer",
     "DistributedPullGetOptimizer",
     "DistributedPushSumOptimizer",
     "DistributedStrategyOptimizer",
