@@ -6,7 +6,8 @@
 Each rank trains on its own part of the images. Rank 0 prints the accuracy on images that no rank
 has trained on: the mean over the ranks, and the lowest. The ranks' models come close to each other
 but need not become equal, except with --optimizer gradient. With put and get no rank waits for
-another one; with diloco and noloco ranks meet after 10 steps each.
+another one; with diloco and noloco ranks meet after 10 steps each. With groups a rank averages with a
+few others in each step, and with pieces gradients travel while backward() makes more of them.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ def distribute(name: str, optimizer: Any, model: nn.Module) -> Any:
     }
     if name in windows:
         return windows[name](optimizer, model)
+    if name == "groups":  # all ranks take equally many steps, as they meet after each epoch
+        return bf.DistributedPartialAllreduceOptimizer(optimizer, model, law="static")
+    if name == "pieces":
+        return bf.DistributedGradientExchangeOptimizer(optimizer, model, rule="bulk")
     sections = {"diloco": bf.DistributedDiLoCoOptimizer, "noloco": bf.DistributedNoLoCoOptimizer}
     if name in sections:
         return sections[name](optimizer, model, section=10)
@@ -84,7 +89,7 @@ def accuracy(model: nn.Module, data: Data) -> torch.Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = ["gradient", "awc", "atc", "dynamic", "allreduce", "hierarchical", "alone"]
-    names += ["put", "get", "push", "diloco", "noloco"]
+    names += ["put", "get", "push", "diloco", "noloco", "groups", "pieces"]
     parser.add_argument("--optimizer", choices=names, default="awc")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=16)

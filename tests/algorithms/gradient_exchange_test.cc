@@ -142,6 +142,19 @@ TEST_P(ExchangeTest, AsynchronousWaitsForNobodyAndLosesNothing) {
   });
 }
 
+TEST_P(ExchangeTest, TwoExchangesAreOnOneContext) {
+  run(2, [](Context& context) {
+    Worker<double> first(context, {.name = "first", .rule = ExchangeRule::bulk});
+    Worker<float> second(context, {.name = "second"});
+    ASSERT_TRUE(first.exchange && second.exchange);
+    (void)second.iterate(1.0F);
+    EXPECT_EQ(first.iterate(context.rank()).contributors, std::vector<int>(3, 2));
+    EXPECT_TRUE(holds(first.mean.data(), kCount, 0.5));
+    expect_ok(first->end());
+    expect_ok(second->end());
+  });
+}
+
 TEST_P(ExchangeTest, EmptyPiecesDoNotCount) {
   run(3, [](Context& context) {
     Worker<float> worker(context, {.rule = ExchangeRule::asynchronous});

@@ -134,7 +134,7 @@ def test_a_rank_that_dies_is_named_by_the_others() -> None:
 
 @pytest.mark.parametrize(
     "optimizer",
-    ["gradient", "awc", "atc", "dynamic", "hierarchical", "put", "get", "push", "diloco", "noloco"],
+    ["gradient", "awc", "atc", "dynamic", "hierarchical", "put", "get", "push", "diloco", "noloco", "groups", "pieces"],
 )
 def test_the_example_learns_digits(optimizer: str) -> None:
     example = pathlib.Path(__file__).parents[2] / "examples" / "python" / "digits.py"

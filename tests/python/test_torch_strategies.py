@@ -1,4 +1,4 @@
-"""weft.torch's optimizers that train by a strategy, on four ranks and on one."""
+"""weft.torch's optimizers that train by a strategy or an asynchronous algorithm, on four ranks and on one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from conftest import as_processes  # noqa: E402
 from torch_jobs import names_of_checks, run_job  # noqa: E402
 
 RANKS = os.path.join(os.path.dirname(__file__), "torch_strategies_ranks.py")
+ALGORITHMS = os.path.join(os.path.dirname(__file__), "torch_algorithms_checks.py")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def outcome() -> Any:
     return run_job(RANKS, 4, {})
 
 
-@pytest.mark.parametrize("name", names_of_checks(RANKS))
+@pytest.mark.parametrize("name", [*names_of_checks(RANKS), *names_of_checks(ALGORITHMS)])
 def test_on_four_ranks(outcome: Any, name: str) -> None:
     outcome.require(name)
 
@@ -33,7 +34,7 @@ def test_the_job_ends_well(outcome: Any) -> None:
     assert outcome.status == 0
 
 
-def test_a_rank_alone_takes_the_steps_between_sections() -> None:
+def test_a_rank_alone_takes_its_own_steps() -> None:
     done = as_processes(
         1,
         """
@@ -49,6 +50,17 @@ def test_a_rank_alone_takes_the_steps_between_sections() -> None:
             optimizer.step()
         assert torch.equal(model.weight, torch.full((1, 3), -2.0)), model.weight
         assert optimizer.counts() == {"steps": 2, "bytes": 0, "dropped": 0}
+        optimizer.end()
+        for make in (bf.DistributedPartialAllreduceOptimizer, bf.DistributedGradientExchangeOptimizer):
+            model = torch.nn.Linear(3, 1, bias=False)
+            torch.nn.init.zeros_(model.weight)
+            optimizer = make(torch.optim.SGD(model.parameters(), lr=1.0), model)
+            for _ in range(4):
+                optimizer.zero_grad()
+                model(torch.ones(1, 3)).sum().backward()
+                optimizer.step()
+            assert torch.equal(model.weight, torch.full((1, 3), -4.0)), model.weight
+            optimizer.end()
         print("fine")
         """,
         limit_s=120,

@@ -6,36 +6,18 @@ import copy
 from typing import Any, Callable, Dict, List
 
 import torch
+import torch_algorithms_checks
 import weft
 import weft.torch as bf
 from torch import nn
 from torch_jobs import run_checks
+from torch_models import COUNT, RATE, Parabola, raises, train
 
-COUNT = 24
-RATE = 0.1
 FREE = ["ad_psgd", "prague", "prague:random", "canary", "canary:asynchronous"]
 SECTIONS: Dict[str, Callable[..., Any]] = {
     "diloco": bf.DistributedDiLoCoOptimizer,
     "noloco": bf.DistributedNoLoCoOptimizer,
 }
-
-
-class Parabola(nn.Module):
-    """(x - r)^2 / 2 at rank r, whose mean is least at the mean of the ranks."""
-
-    def __init__(self, count: int = COUNT, dtype: torch.dtype = torch.float64) -> None:
-        super().__init__()
-        self.x = nn.Parameter(torch.full((count,), 5.0 - bf.rank(), dtype=dtype))
-
-    def forward(self) -> torch.Tensor:
-        return ((self.x - bf.rank()) ** 2).sum() / 2
-
-
-def train(model: nn.Module, optimizer: Any, steps: int) -> None:
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model().backward()
-        optimizer.step()
 
 
 def by_strategy(name: str, steps: int, **options: Any) -> torch.Tensor:
@@ -48,18 +30,7 @@ def by_strategy(name: str, steps: int, **options: Any) -> torch.Tensor:
     return x
 
 
-def raises(kind: type, call: Callable[[], Any], *words: str) -> None:
-    try:
-        call()
-    except kind as error:
-        for word in words:
-            assert word in str(error), (word, str(error))
-        return
-    raise AssertionError(f"no {kind.__name__}")
-
-
 def check_sections_are_those_of_the_strategy() -> None:
-    bf.init()
     for name, make in SECTIONS.items():
         for options in ({"section": 4}, {"section": 1, "outer_rate": 0.5, "outer_momentum": 0.2}):
             model = Parabola()
@@ -141,20 +112,21 @@ def check_models_of_several_types_and_frozen_parts() -> None:
     model = Parabola()
     model.other = Parabola(3, torch.float32)  # type: ignore[assignment]
     model.frozen = nn.Parameter(torch.full((2,), float(bf.rank())), requires_grad=False)
-    optimizer = bf.DistributedStrategyOptimizer(model, "allreduce", lr=RATE)
     x = 5.0
-    for _ in range(4):
+    for name in ("allreduce", "canary:bulk"):
+        optimizer = bf.DistributedStrategyOptimizer(model, name, lr=RATE)
+        for _ in range(4):
+            optimizer.zero_grad()
+            (model() + model.other()).backward()
+            optimizer.step()
+            x -= RATE * (x - 1.5)
         optimizer.zero_grad()
-        (model() + model.other()).backward()
-        optimizer.step()
-        x -= RATE * (x - 1.5)
-    optimizer.zero_grad()
-    optimizer.step()  # there are no gradients, so nothing changes
-    assert ((model.x - x).abs() < 1e-12).all() and ((model.other.x - x).abs() < 1e-5).all()
-    assert (model.frozen == bf.rank()).all()
-    bytes_ = optimizer.counts()["bytes"]
-    assert bytes_ > 5 * 1.5 * (COUNT * 8 + 3 * 4)
-    optimizer.end()
+        optimizer.step()  # there are no gradients, so nothing changes
+        assert ((model.x - x).abs() < 1e-12).all() and ((model.other.x - x).abs() < 1e-5).all()
+        assert (model.frozen == bf.rank()).all()
+        bytes_ = optimizer.counts()["bytes"]
+        assert bytes_ > 5 * 1.5 * (COUNT * 8 + 3 * 4)
+        optimizer.end()
 
 
 def check_a_scheduler_sets_the_rate() -> None:
@@ -232,6 +204,12 @@ def check_what_is_refused() -> None:
         lambda: bf.DistributedDiLoCoOptimizer(plain, model, compression="f16"),
         "a model of f64 cannot be compressed",
     )
+    mixed = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double())
+    raises(
+        weft.InvalidArgument,
+        lambda: bf.DistributedStrategyOptimizer(mixed, "prague"),
+        "parameters of torch.float32 and torch.float64; the strategy of this optimizer takes one type",
+    )
     own = 2 if bf.rank() == 3 else 3
     raises(weft.Mismatch, lambda: bf.DistributedDiLoCoOptimizer(plain, model, section=own), "rank ")
     rate = 0.7 if bf.rank() == 3 else 0.6
@@ -262,4 +240,5 @@ def check_end() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run_checks(dict(globals()))
+    bf.init()
+    run_checks({**vars(torch_algorithms_checks), **globals()})

@@ -14,6 +14,7 @@ table of all names, and what differs from Horovod.
 from __future__ import annotations
 
 from weft._errors import Error as HorovodInternalError
+from weft.horovod import elastic
 from weft.horovod._adasum import Adasum
 from weft.horovod._allgather import (
     allgather,
@@ -56,6 +57,8 @@ from weft.horovod._basics import (
     rocm_built,
     shutdown,
     size,
+    start_timeline,
+    stop_timeline,
 )
 from weft.horovod._broadcast import broadcast, broadcast_, broadcast_async, broadcast_async_
 from weft.horovod._compression import Compression
@@ -82,6 +85,8 @@ from weft.horovod._reducescatter import (
 )
 from weft.horovod._reductions import Average, Max, Min, Product, Sum
 from weft.horovod._sparse import sparse_allreduce_async
+from weft.horovod._sync_batch_norm import SyncBatchNorm
+from weft.horovod.elastic import HostsUpdatedInterrupt
 
 __all__ = [
     "Adasum",
@@ -89,11 +94,13 @@ __all__ = [
     "Compression",
     "DistributedOptimizer",
     "HorovodInternalError",
+    "HostsUpdatedInterrupt",
     "Max",
     "Min",
     "ProcessSet",
     "Product",
     "Sum",
+    "SyncBatchNorm",
     "add_process_set",
     "allgather",
     "allgather_async",
@@ -118,6 +125,7 @@ __all__ = [
     "cuda_built",
     "ddl_built",
     "global_process_set",
+    "elastic",
     "gloo_built",
     "gloo_enabled",
     "grouped_allgather",
@@ -149,5 +157,7 @@ __all__ = [
     "shutdown",
     "size",
     "sparse_allreduce_async",
+    "start_timeline",
+    "stop_timeline",
     "synchronize",
 ]

@@ -47,7 +47,7 @@ def _gather_group(tensors: Sequence[torch.Tensor], team: Team, title: str) -> Ro
         calls = [
             ops.gathered(kind, x, y, team.size, each, {}) for x, y, each in zip(xs, ys, rows)
         ]
-        return team.named.group_start(title, calls)
+        return team.start_group(title, calls)
 
     return Rows(xs, *tell_rows(xs, team, f"{title}.rows"), travel)
 

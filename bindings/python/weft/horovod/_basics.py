@@ -8,8 +8,9 @@ from weft import _default
 from weft._context import Context
 from weft._errors import InvalidArgument
 from weft._named import Named
-from weft.horovod import _handles, _teams
-from weft.horovod._process_sets import ProcessSet, make_usable, ranks_of, team_of
+from weft.horovod import _handles, _teams, _timeline
+from weft.horovod._process_sets import ProcessSet, global_process_set, make_usable, ranks_of
+from weft.horovod._process_sets import team_of
 from weft.horovod._teams import current, everybody
 
 
@@ -30,6 +31,7 @@ def init(
     if _teams.found() is None:
         whole = _default.init()
         _teams.replace(_teams.Job(whole, _part(whole, comm), options))
+        global_process_set.mpi_comm = comm if hasattr(comm, "Get_group") else None
     make_usable([] if process_sets is None or isinstance(process_sets, str) else process_sets)
 
 
@@ -50,6 +52,7 @@ def shutdown() -> None:
     job = _teams.replace(None)
     if job is None:
         return
+    _timeline.end()
     _handles.clear()
     job.close()
     if _default.is_initialized() and _default.context() is job.whole:
@@ -106,12 +109,30 @@ def join(device: int = -1) -> int:
 
     device: the GPU on which Horovod makes zeros. Weft makes none.
     """
-    return everybody().named.join()
+    return everybody().join()
 
 
 def barrier(process_set: Optional[ProcessSet] = None) -> None:
     """Waits until all ranks of the set are in the barrier."""
     team_of(process_set).by_name("barrier").barrier()
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Begins to record this rank's operations, from the submission of each to its end.
+
+    Args:
+        file_path: of this rank, with "{rank}" in it for its number. Without that only rank 0 records.
+        mark_cycles: Horovod's. A cycle of Weft begins when there is something new.
+    """
+    mine = current().context.rank
+    if mine == 0 or "{rank}" in file_path:
+        _timeline.begin(file_path.replace("{rank}", str(mine)))
+
+
+def stop_timeline() -> None:
+    """Writes the file of the timeline, in the format of Chrome's tracing."""
+    current()
+    _timeline.end()
 
 
 # Programs ask what Horovod was built with, to choose between devices and types.

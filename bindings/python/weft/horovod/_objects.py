@@ -71,20 +71,28 @@ def broadcast_optimizer_state(
 ) -> None:
     """Gives the optimizers of all ranks the root's state. Those of others may have none yet.
 
-    A parameter that has no gradient gets zeros, as by Horovod.
+    Parameters of an optimizer without a state get gradients of zeros, as by Horovod.
 
-    model: Horovod needs it for parameters whose gradients are sparse. Weft does not.
+    model: says whose gradients are sparse.
     """
-    for group in optimizer.param_groups:
-        for each in group["params"]:
-            if each.requires_grad and each.grad is None:
-                each.grad = torch.zeros_like(each)
+    if not optimizer.state:
+        _give_zeros(optimizer, model)
     file = io.BytesIO()
     if rank() == root_rank:
         torch.save(optimizer.state_dict(), file)
     state = broadcast_object(file.getvalue(), root_rank, "optimizer_state", process_set)
     if rank() != root_rank:
         optimizer.load_state_dict(torch.load(io.BytesIO(state), map_location="cpu", weights_only=False))
+
+
+def _give_zeros(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> None:
+    tables = [] if model is None else [each for each in model.modules() if getattr(each, "sparse", False)]
+    sparse = {parameter for table in tables for parameter in table.parameters()}
+    for group in optimizer.param_groups:
+        for each in group["params"]:
+            if each.requires_grad and each.grad is None:
+                zeros = torch.zeros_like(each)
+                each.grad = zeros.to_sparse(1) if each in sparse else zeros
 
 
 def _packed(obj: Any) -> torch.Tensor:

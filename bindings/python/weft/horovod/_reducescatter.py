@@ -43,7 +43,7 @@ class _How:
         calls = [ops.scattered_reduction(x, None, team.rank, team.size, None, op) for x in xs]
         ys = [each.out for each in calls]
         if self.is_group:
-            return keep(team.named.group_start(self.title, calls), lambda: self._finished(ys))
+            return keep(team.start_group(self.title, calls), lambda: self._finished(ys))
         handle = team.by_name(self.title).reduce_scatter_start(xs[0], ys[0], op=op)
         return keep(handle, lambda: self._finished(ys)[0])
 

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from weft._core import ErrorFeedback
+from weft.horovod import _timeline
 from weft.horovod._adasum import Adasum, Reduced
 from weft.horovod._handles import Operation, keep
 from weft.horovod._teams import Team
@@ -137,7 +138,9 @@ class Reduction:
     def _group(self, xs: Tensors, ys: Tensors) -> Operation:
         if self.op == Adasum:
             return self._adasum(xs, ys)
-        return self.team.named.grouped_allreduce_start(self.title, xs, ys, **self._runs(xs))
+        start = self.team.named.grouped_allreduce_start
+        handle = start(self.title, xs, ys, **self._runs(xs))
+        return _timeline.add(self.title, "grouped_allreduce", handle)
 
     def _runs(self, tensors: Tensors) -> Dict[str, Any]:
         """What Weft computes: of an average of integers the sum."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from weft._context import Context
+from weft._core import Handle
 from weft._errors import InvalidArgument
 from weft._named import Name, Named
+from weft._operations import Call
+from weft.horovod import _timeline
 
 GLOBAL = 0  # the number of the set of all ranks
 
@@ -24,6 +27,7 @@ class Team:
         self.ranks = ranks  # of the job, ascending
         self.context = context
         self.named: Named = context.named(**options)
+        self._joins = 0
         self._unnamed = itertools.count()
 
     @property
@@ -45,11 +49,25 @@ class Team:
 
     def title(self, kind: str, name: Optional[str]) -> str:
         """The name of an operation. Those without one are numbered, so that their order matters."""
-        return f"{kind}.{name}" if name is not None else f"{kind}.noname.{next(self._unnamed)}"
+        if name is not None:
+            return f"{kind}.{name}"
+        return f"{kind}.noname.{self._joins}.{next(self._unnamed)}"
+
+    def join(self) -> int:
+        """Named.join(). After it the ranks number anew, because some have done more than others."""
+        last = self.named.join()
+        self._joins += 1
+        self._unnamed = itertools.count()
+        return last
 
     def by_name(self, title: str) -> Name:
         """The operations under this name."""
-        return self.named[title]
+        return _timeline.TimedName(self.named, title, 0)
+
+    def start_group(self, title: str, calls: Sequence[Call]) -> Handle:
+        """Starts operations of one kind, which run together."""
+        handle = self.named.group_start(title, calls)
+        return _timeline.add(title, f"grouped_{calls[0].kind.name}", handle)
 
 
 class Job:

@@ -46,6 +46,10 @@ from weft.torch._job import (
     size,
     suspend,
 )
+from weft.torch.algorithms import (
+    DistributedGradientExchangeOptimizer,
+    DistributedPartialAllreduceOptimizer,
+)
 from weft.torch.distributed import register
 from weft.torch.gathers import (
     allgather,
@@ -137,9 +141,11 @@ __all__ = [
     "DistributedAllreduceOptimizer",
     "DistributedDiLoCoOptimizer",
     "DistributedGradientAllreduceOptimizer",
+    "DistributedGradientExchangeOptimizer",
     "DistributedHierarchicalNeighborAllreduceOptimizer",
     "DistributedNeighborAllreduceOptimizer",
     "DistributedNoLoCoOptimizer",
+    "DistributedPartialAllreduceOptimizer",
     "DistributedPullGetOptimizer",
     "DistributedPushSumOptimizer",
     "DistributedStrategyOptimizer",

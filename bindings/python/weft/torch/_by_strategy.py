@@ -13,27 +13,27 @@ import torch
 
 from weft._strategies import Strategy
 from weft.torch import _job
+from weft.torch._ending import Ending
 from weft.torch._flat import Flat
 from weft.torch._forwards import FollowsForwards
-from weft.torch._optimizer import Closure, Distributed, evaluated
+from weft.torch._optimizer import Closure, evaluated
 
 
-class ByStrategy(Distributed):
+class ByStrategy(Ending):
     """Has a strategy for each segment, and moves nothing by itself."""
 
-    _halves = 1
-    _is_cut = False
-    _works_alone = True
+    _has = "strategy"
     _strategy = ""  # its name
     _options: Dict[str, Any] = {}  # of the strategy
     _strategies: Dict[Flat, Strategy] = {}
     _gradients: Dict[Flat, torch.Tensor] = {}  # of the shape of the segment, 0 at first
-    _is_over = False
 
     def _register_hooks(self) -> None:
+        if self._strategy in ("prague", "prague:random"):
+            # A rank in a group of one type would wait for one that is in a group of the other, and waits for it.
+            self._check_one_type()
         self._attach()
-        job = _job.current()
-        job.optimizers += 1
+        job, prefix = _job.current(), self._new_name()
         self._strategies = {}
         self._gradients = {}
         for flat in self._flats:
@@ -43,15 +43,10 @@ class ByStrategy(Distributed):
                 self._strategy,
                 model,
                 compression=self._compression,
-                window_name=f"optimizer {job.optimizers}: {str(flat.dtype)[len('torch.'):]}",
+                window_name=f"{prefix}: {str(flat.dtype)[len('torch.'):]}",
                 **self._options,
             )
             self._gradients[flat] = torch.zeros_like(model)
-
-    def _is_due(self) -> bool:
-        if self._is_over:
-            raise RuntimeError("end() has ended the strategy of this optimizer")
-        return super()._is_due()
 
     def synchronize(self) -> None:
         """Takes a step of the strategy."""
@@ -153,11 +148,7 @@ class AllSteps(ByStrategy, FollowsForwards):
         for flat, strategy in self._strategies.items():
             if lr != self._lr:
                 strategy.set_rate(lr)
-            for view, parameter in zip(flat.views_of(self._gradients[flat]), flat.parameters):
-                if parameter.grad is None:
-                    view.zero_()
-                else:
-                    view.copy_(parameter.grad)
+            flat.copy_gradients(self._gradients[flat], range(len(flat.parameters)))
         self._lr = lr
         super().synchronize()
         self._has_begun = False

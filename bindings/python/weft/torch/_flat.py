@@ -36,7 +36,6 @@ class Bucket(NamedTuple):
     members: numbers in Flat.parameters. begin, end: elements of a half.
     """
 
-
     members: range
     begin: int
     end: int
@@ -71,10 +70,11 @@ class Flat:
 
     def views_of(self, half: torch.Tensor) -> List[torch.Tensor]:
         """The parts of memory of the shape of a half that belong to the parameters."""
-        return [
-            half[begin : begin + each.numel()].view(each.shape)
-            for begin, each in zip(self._begins, self.parameters)
-        ]
+        return [self._view_of(half, number) for number in range(len(self.parameters))]
+
+    def _view_of(self, half: torch.Tensor, number: int) -> torch.Tensor:
+        begin, parameter = self._begins[number], self.parameters[number]
+        return half[begin : begin + parameter.numel()].view(parameter.shape)
 
     def _all(self) -> Bucket:
         return Bucket(range(len(self.parameters)), 0, self.elements)
@@ -82,15 +82,31 @@ class Flat:
     def _cut(self) -> List[Bucket]:
         bytes_ = self.elements * self._size
         limit = min(max(bytes_ // _BUCKETS, _FEWEST), _MOST) // self._size
-        buckets: List[Bucket] = []
-        first = 0
-        for number in range(len(self.parameters)):
-            is_last = number + 1 == len(self.parameters)
-            end = self.elements if is_last else self._begins[number + 1]
-            if is_last or end - self._begins[first] >= limit:
-                buckets.append(Bucket(range(first, number + 1), self._begins[first], end))
-                first = number + 1
-        return buckets
+        firsts = [0]
+        for number, begin in enumerate(self._begins):
+            if begin - self._begins[firsts[-1]] >= limit:
+                firsts.append(number)
+        return self.cut_at(firsts)
+
+    def cut_at(self, firsts: Sequence[int]) -> List[Bucket]:
+        """Buckets that begin with these parameters, of which the first is 0."""
+        ends = [*firsts[1:], len(self.parameters)]
+        begins = [self._begins[first] for first in firsts]
+        return [
+            Bucket(range(first, end), begin, stop)
+            for first, end, begin, stop in zip(firsts, ends, begins, [*begins[1:], self.elements])
+        ]
+
+    def copy_gradients(self, to: torch.Tensor, members: range) -> None:
+        """Copies the gradients of these parameters into memory of the shape of a half. Missing ones are 0."""
+        with torch.no_grad():
+            for number in members:
+                view, gradient = self._view_of(to, number), self.parameters[number].grad
+                if gradient is None:
+                    view.zero_()
+                else:
+                    check_gradient(gradient)
+                    view.copy_(gradient)
 
     def address_now(self, bucket: Bucket) -> int:
         """Of the bucket's values now."""
@@ -159,6 +175,15 @@ def check_kind(parameter: torch.Tensor) -> None:
         )
     if NUMBERS.get(parameter.dtype) not in FLOATING:
         raise InvalidArgument(f"a parameter of {parameter.dtype} cannot be averaged")
+
+
+def check_gradient(gradient: torch.Tensor) -> None:
+    """Raises TypeError unless it is dense."""
+    if gradient.layout is not torch.strided:
+        raise TypeError(
+            f"a gradient has layout {gradient.layout}; only dense ones can be averaged (for an "
+            "Embedding: sparse=False)"
+        )
 
 
 def flattened(

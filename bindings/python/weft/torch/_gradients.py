@@ -8,6 +8,7 @@ from typing import Any, Dict, List
 import torch
 
 from weft import _core
+from weft.torch._flat import check_gradient
 from weft.torch._optimizer import Distributed, Place
 
 _ALLREDUCE = int(_core.Collective.allreduce)
@@ -96,7 +97,7 @@ class GradientAllreduce(FollowsGradients):
                 elif gradient.data_ptr() == view.data_ptr() and gradient.is_contiguous():
                     continue
                 else:
-                    _check_gradient(gradient)
+                    check_gradient(gradient)
                     view.copy_(gradient)
                 parameter.grad = view
 
@@ -130,11 +131,3 @@ class GradientAllreduce(FollowsGradients):
         self._is_synchronized = False
         base: Any = super()
         base.zero_grad(set_to_none)
-
-
-def _check_gradient(gradient: torch.Tensor) -> None:
-    if gradient.layout is not torch.strided:
-        raise TypeError(
-            f"a gradient has layout {gradient.layout}; only dense ones can be averaged (for an "
-            "Embedding: sparse=False)"
-        )

@@ -80,12 +80,16 @@ class Distributed:
         if (_job.size() > 1 or self._works_alone) and mine:
             _check_layout(mine, [each.__name__ for each in type(self).__mro__[:2]], steps)
             self._flats = flattened(list(mine.values()), self._halves, self._is_cut)
-            self._places = [Place(flat, each) for flat in self._flats for each in flat.buckets]
+            self._places = [Place(flat, each) for flat in self._flats for each in self._cut(flat)]
             self._ready = [False] * len(self._places)
             self._register_hooks()
             weakref.finalize(self, _remove_all, self._removers)
 
     # What the subclasses add.
+
+    def _cut(self, flat: Flat) -> List[Bucket]:
+        """The buckets of a segment."""
+        return flat.buckets
 
     def _register_hooks(self) -> None:
         raise NotImplementedError
@@ -215,6 +219,23 @@ class Distributed:
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
         """Raises RuntimeError: add the group before the optimizer is made distributed."""
         raise RuntimeError("add_param_group: make the optimizer distributed after the last group")
+
+
+class AdaptsFirst(Distributed):
+    """The step of the optimizer comes before the communication."""
+
+    def step(self, closure: Closure = None) -> Any:
+        """One step of the optimizer, then the communication that is due.
+
+        closure: computes the loss and its gradients, once; the result of step() is the loss.
+        """
+        loss = evaluated(closure)
+        is_due = self._is_due()
+        self._step_locally()
+        if is_due:
+            self.synchronize()
+        self._is_synchronized = False
+        return loss
 
 
 def make_distributed(

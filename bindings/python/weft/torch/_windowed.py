@@ -17,7 +17,7 @@ from weft._window import Window
 from weft.torch import _job, _weights
 from weft.torch._flat import Flat
 from weft.torch._forwards import FollowsForwards
-from weft.torch._optimizer import Closure, Place, evaluated
+from weft.torch._optimizer import AdaptsFirst, Place
 from weft.torch._weights import Targets, Weights
 
 
@@ -152,7 +152,7 @@ class PullGet(Averaging):
             super()._step_locally(only)
 
 
-class PushSum(Windowed):
+class PushSum(AdaptsFirst, Windowed):
     """Stochastic gradient push: the window holds x with its weight p, the parameters are z = x / p.
 
     The step at z is applied to x, then a part of x and p moves to each out-neighbor. So nothing is
@@ -225,16 +225,3 @@ class PushSum(Windowed):
         with torch.no_grad():
             torch.div(x, window.associated_p(), out=z)
             before.copy_(z)
-
-    def step(self, closure: Closure = None) -> Any:
-        """One step of the optimizer, then the communication that is due.
-
-        closure: computes the loss and its gradients, once; the result of step() is the loss.
-        """
-        loss = evaluated(closure)
-        is_due = self._is_due()
-        self._step_locally()
-        if is_due:
-            self.synchronize()
-        self._is_synchronized = False
-        return loss
