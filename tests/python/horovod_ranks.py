@@ -122,7 +122,9 @@ def check_the_rest_of_the_functions() -> None:
     assert hvd.broadcast_object({"epoch": rank}, root_rank=1) == {"epoch": 1}
     assert hvd.allgather_object("x" * rank) == ["x" * each for each in range(size)]
     sparse = torch.sparse_coo_tensor([[0, rank]], [1.0, 2.0], (5,))
-    whole = hvd.sparse_allreduce_async(sparse, name="sp", op=hvd.Sum)().to_dense()
+    started = hvd.sparse_allreduce_async(sparse, name="sp", op=hvd.Sum)
+    whole = started().to_dense()
+    assert hvd.poll(started) and torch.equal(hvd.synchronize(started).to_dense(), whole)
     assert whole.tolist() == hvd.allreduce(sparse.to_dense(), op=hvd.Sum).tolist()
     assert not hvd.mpi_built() and hvd.is_homogeneous() and hvd.nccl_built() == 0
     # Rows that do not divide: the first ranks have one more.

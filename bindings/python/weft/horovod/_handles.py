@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any, Callable, Dict, NamedTuple, Protocol
+from typing import Any, Callable, Dict, NamedTuple, Protocol, Union
 
 
 class Operation(Protocol):
@@ -13,6 +13,14 @@ class Operation(Protocol):
     def test(self) -> bool: ...
 
     def wait(self) -> object: ...
+
+
+class CallableHandle(Protocol):
+    """A handle that is called for the result, as that of sparse_allreduce_async()."""
+
+    def test(self) -> bool: ...
+
+    def __call__(self) -> Any: ...
 
 
 class _Started(NamedTuple):
@@ -39,14 +47,18 @@ def clear() -> None:
         _started.clear()
 
 
-def poll(handle: int) -> bool:
+def poll(handle: Union[int, CallableHandle]) -> bool:
     """Whether the operation is done."""
+    if not isinstance(handle, int):
+        return handle.test()
     found = _started.get(handle)
     return found is None or found.operation.test()
 
 
-def synchronize(handle: int) -> Any:
-    """Waits for an operation, and returns its result. A handle is valid once."""
+def synchronize(handle: Union[int, CallableHandle]) -> Any:
+    """Waits for an operation, and returns its result. A number is valid once."""
+    if not isinstance(handle, int):
+        return handle()
     with _lock:
         found = _started.pop(handle, None)
     if found is None:
