@@ -44,6 +44,8 @@ class Binder {
                                               BoundCall& bound_call, std::vector<Term>& weights);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
   [[nodiscard]] static Status check_allreduce_operands(const Request& request, int size);
+  // The connection to another rank. An error names the operation `what`.
+  [[nodiscard]] Result<PeerConnection*> other_rank(std::string_view what, Rank rank);
 
  private:
   Status bind_operation(const Request& request, BoundCall& bound_call);
@@ -84,7 +86,6 @@ class Binder {
   Status check_root(std::string_view what, Rank root) const;
   Status give_parts(std::string_view what, std::vector<Range>& parts, DataType type,
                     std::span<const std::size_t> counts, std::size_t each) const;
-  Result<PeerConnection*> other_rank(std::string_view what, Rank rank);
   Status place_in_group(std::span<const Rank> ranks, int& place);
 
   const Config& config_;

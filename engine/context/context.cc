@@ -110,6 +110,10 @@ Status Context::win_fence() {
   if (is_forked_child()) return forked_child_error("win_fence");
   return core_->windows().fence();
 }
+Result<bool> Context::has_message(Rank from) {
+  if (is_forked_child()) return forked_child_error("has_message");
+  return core_->has_message(from);
+}
 Context::Usage Context::usage() const {
   if (is_forked_child()) return {};
   return core_->usage();

@@ -364,6 +364,17 @@ Result<Context::Placement> Context::Core::placement() {
   return placement;
 }
 
+Result<bool> Context::Core::has_message(Rank from) {
+  const Lane::Hold hold(lane_);
+  if (has_failed()) return lane_.failure();
+  WEFT_ASSIGN(PeerConnection * peer, binder_.other_rank("has_message", from));
+  lane_.look();
+  if (has_failed()) return lane_.failure();
+  const Admission& admission = lane_.admission();
+  return !admission.is_taken(*peer, lane_.running()) &&
+         peer->endpoint->front(admission.stream_channel()).header != nullptr;
+}
+
 Context::Usage Context::Core::usage() {
   const Lane::Hold hold(lane_);
   Usage usage;

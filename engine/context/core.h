@@ -76,6 +76,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Status set_machine_graph(const Graph& graph, bool weighted);
   Result<Placement> placement();
 
+  Result<bool> has_message(Rank from);
+
   [[nodiscard]] Windows& windows() { return windows_; }
 
   Result<Named> named(const NamedOptions& options);

@@ -154,11 +154,11 @@ Status Failures::waited_too_long(LaneSlot& slot) {
         break;
     }
   }
-  return Status(
-      Code::timed_out,
-      fmt::format("{}: rank {} waited {} ms (WEFT_DEADLINE_MS) for {}", label(slot), config_.rank,
-                  config_.deadline_ms, whom.empty() ? std::string("its peers") : whom),
-      first);
+  return Status(Code::timed_out,
+                fmt::format("{}: rank {} waited {} ms ({}) for {}", label(slot), config_.rank,
+                            config_.deadline_ms, config_.deadline_name,
+                            whom.empty() ? std::string("its peers") : whom),
+                first);
 }
 
 void Failures::fail(const Status& status, bool touched_output) {

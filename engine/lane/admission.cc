@@ -61,6 +61,22 @@ void Admission::claim_running(const std::vector<LaneSlot*>& running) {
   }
 }
 
+bool Admission::is_taken(const PeerConnection& from, const std::vector<LaneSlot*>& running) const {
+  const auto takes = [&](const Call& call) {
+    const auto has = [&](const auto& peers) {
+      return std::ranges::find(peers, &from) != peers.end();
+    };
+    return has(call.in) || (call.checks_graph && has(call.out));
+  };
+  return std::ranges::any_of(running,
+                             [&](const LaneSlot* slot) {
+                               return slot->is_of_some_ranks && takes(slot->bound_call.call);
+                             }) ||
+         std::ranges::any_of(by_stream_, [&](const std::shared_ptr<Operation>& waiting) {
+           return takes(waiting->bound_call.call);
+         });
+}
+
 LaneSlot& Admission::idle_slot() {
   if (idle_stream_slots_.empty()) {
     stream_slots_.push_back(std::make_unique<LaneSlot>(options_, true));

@@ -119,6 +119,11 @@ class Admission {
   void ended(LaneSlot& slot) {
     if (slot.is_of_some_ranks) stream_ended(slot);
   }
+  // Whether an operation that was called takes what comes from this peer on the channel of subset
+  // operations. `running`: as for begin_ready().
+  [[nodiscard]] bool is_taken(const PeerConnection& from,
+                              const std::vector<LaneSlot*>& running) const;
+  [[nodiscard]] std::uint32_t stream_channel() const { return options_.channel; }
   // Removes and returns all waiting operations.
   [[nodiscard]] std::vector<std::shared_ptr<Operation>> withdraw();
 

@@ -459,15 +459,19 @@ bool Lane::test(Operation& operation) {
   if (operation.done.load(std::memory_order_acquire)) return true;
   if (token_.try_acquire()) {
     const Hold hold(*this, std::adopt_lock);
-    advance_all();
-    begin_ready();
-    flush();
-    if (const std::int64_t now = now_ns(); now - looked_ns_ >= kLookNs) {
-      looked_ns_ = now;
-      observer_.check_liveness();
-    }
+    look();
   }
   return operation.done.load(std::memory_order_acquire);
+}
+
+void Lane::look() {
+  advance_all();
+  begin_ready();
+  flush();
+  if (const std::int64_t now = now_ns(); now - looked_ns_ >= kLookNs) {
+    looked_ns_ = now;
+    observer_.check_liveness();
+  }
 }
 
 bool Lane::wait_until_ns(Operation& operation, std::int64_t end_ns) {

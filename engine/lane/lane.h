@@ -187,6 +187,8 @@ class Lane {
   [[nodiscard]] TraceRing& trace() { return trace_; }
   // Takes a turn of the networks, and advances the operation of one slot.
   void advance_once(LaneSlot& slot);
+  // Does what can be done now, for a caller that looks at the peers' messages itself.
+  void look();
   // Makes the lane advance every operation once, even if the interface reports no progress. The
   // observer calls it when it may have learnt something that the interface does not report.
   void force_progress() { stirred_ = true; }
@@ -255,7 +257,7 @@ class Lane {
   std::uint64_t completed_ = 0;
   std::uint64_t allocations_ = 0;
   bool patrols_ = false;        // LaneThread::patrol()
-  std::int64_t looked_ns_ = 0;  // when test() last called check_liveness()
+  std::int64_t looked_ns_ = 0;  // when look() last called check_liveness()
   Status failure_;
   bool closed_ = false;
 

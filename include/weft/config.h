@@ -122,7 +122,8 @@ struct Config {
       500;  // a rail that carries nothing for so long is asked, then left
 
   // How do they wait?
-  std::int64_t deadline_ms = 60'000;  // bound of every wait that is given none
+  std::int64_t deadline_ms = 60'000;               // bound of every wait that is given none
+  std::string deadline_name = "WEFT_DEADLINE_MS";  // what the user has set it by, for messages
   ProgressMode progress = ProgressMode::thread;
   std::int64_t spin_ns = -1;   // spin this long before yielding; -1: by ranks per core
   std::int64_t yield_us = -1;  // then yield this long before sleeping; -1: by ranks per core

@@ -210,6 +210,9 @@ class Context {
   Result<Handle> send_start(const Input& x, Rank to);
   Status recv(const Output& y, Rank from);
   Result<Handle> recv_start(const Output& y, Rank from);
+  // Whether a message of `from` has arrived for which no recv has been called. Waits at most for the
+  // rank to join. A receiver that takes messages of any rank asks for each, and then calls recv.
+  [[nodiscard]] Result<bool> has_message(Rank from);
 
   // y := self_weight x + pair_weight x_peer. Both ranks call it, each with its own weights.
   // Floating types.

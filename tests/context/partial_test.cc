@@ -93,6 +93,57 @@ TEST(SendRecv, LeavesOperationsOfAllAlone) {
   });
 }
 
+// Rank 0 takes messages of any rank: it asks who has sent, and then receives.
+TEST(SendRecv, AReceiverCanAskWhoHasSent) {
+  run_job(4, [](Context& context) {
+    for (const std::size_t count : {0UL, 1UL, 4000UL, 300'000UL}) {
+      std::vector<float> x(count, static_cast<float>(context.rank()));
+      if (context.rank() != 0) {
+        for (int i = 0; i < 2; ++i) expect_ok(context.send(in(x.data(), count), 0));
+        continue;
+      }
+      std::vector<int> taken(4);
+      while (taken != std::vector<int>{0, 2, 2, 2}) {
+        for (Rank from = 1; from < 4; ++from) {
+          const auto there = context.has_message(from);
+          ASSERT_TRUE(there.ok()) << there.status().to_string();
+          if (!*there) continue;
+          expect_ok(context.recv(out(x.data(), count), from));
+          ASSERT_TRUE(count == 0 || x[count - 1] == static_cast<float>(from));
+          ++taken[static_cast<std::size_t>(from)];
+        }
+      }
+    }
+    EXPECT_EQ(context.has_message(context.rank()).status().code(), Code::invalid_argument);
+    EXPECT_EQ(context.has_message(4).status().code(), Code::invalid_argument);
+  });
+}
+
+// The message of a recv that was called is not one that can be received by another.
+TEST(SendRecv, AMessageThatARecvTakesIsNotAnnounced) {
+  run_job(2, [](Context& context) {
+    std::vector<float> x(300'000, 1.0F);
+    float small = 0;
+    if (context.rank() == 1) {
+      expect_ok(context.recv(out(&small, 1), 0));
+      expect_ok(context.send(in(x.data(), x.size()), 0));
+      expect_ok(context.send(in(&small, 1), 0));
+      return;
+    }
+    auto large = context.recv_start(out(x.data(), x.size()), 1);
+    ASSERT_TRUE(large.ok());
+    expect_ok(context.send(in(&small, 1), 1));
+    while (!large->test()) {
+      const auto there = context.has_message(1);
+      ASSERT_TRUE(there.ok());
+      ASSERT_TRUE(!*there || large->test());
+    }
+    expect_ok(context.recv(out(&small, 1), 1));
+    const auto more = context.has_message(1);
+    ASSERT_TRUE(more.ok() && !*more);
+  });
+}
+
 TEST(PairAverage, DefaultsAndWeightsInPlaceOrNot) {
   run_job(4, [](Context& context) {
     const Rank peer = context.rank() ^ 1;

@@ -121,6 +121,8 @@ void bind_config(nb::module_& module) {
       .def_rw("ucx_ports", &Config::ucx_ports)
       .def_rw("path_silence_ms", &Config::path_silence_ms)
       .def_rw("deadline_ms", &Config::deadline_ms, "Bound of every wait that is given none.")
+      .def_rw("deadline_name", &Config::deadline_name,
+              "What the user has set the deadline by, for messages.")
       .def_rw("progress", &Config::progress)
       .def_rw("spin_ns", &Config::spin_ns)
       .def_rw("yield_us", &Config::yield_us)

@@ -141,6 +141,14 @@ nb::dict usage(const PyContext& self) {
   return result;
 }
 
+bool has_message(const PyContext& self, Rank from) {
+  const Session::Use context = self->context();
+  return check([&] {
+    const GilReleased released;
+    return context->has_message(from);
+  }());
+}
+
 std::string explain(const PyContext& self) {
   const Session::Use context = self->context();
   const GilReleased released;
@@ -202,6 +210,8 @@ void bind_context(nb::module_& module) {
   bind_context_named(type);
   type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),
            "What this context holds and has done.");
+  type.def("has_message", &has_message, nb::arg("source"),
+           "Whether a message of that rank has arrived for which no recv has been called.");
   type.def("explain", &explain, "Why the last operation ran as it did.");
   type.def(
       "close", [](const PyContext& self) { self->close(); },
