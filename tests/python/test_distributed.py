@@ -286,19 +286,95 @@ def pairs() -> None:
         for work in dist.batch_isend_irecv(operations):
             work.wait()
         compare(y, values(count, torch.float32, before))
-    # More messages in flight than the group has channels, with tags, in the order of the calls.
-    sends = [dist.isend(torch.full((30_000,), float(i)), after, tag=i) for i in range(20)]
-    taken = [torch.zeros(30_000) for _ in range(20)]
-    works = [dist.irecv(taken[i], before, tag=i) for i in range(20)]
-    for work in works + sends:
-        work.wait()
-    compare(taken, [torch.full((30_000,), float(i)) for i in range(20)])
+    # More messages in flight than the group has channels. Tags choose between them, so that half are
+    # received before those that were sent first.
+    for count in (3, 30_000):
+        sends = [dist.isend(torch.full((count,), float(i)), after, tag=i % 10) for i in range(20)]
+        taken = [torch.zeros(count) for _ in range(20)]
+        order = [*range(9, -1, -1), *range(10, 20)]
+        works = [dist.irecv(taken[i], before, tag=i % 10) for i in order]
+        for work in works[::-1] + sends:
+            work.wait()
+        compare(taken, [torch.full((count,), float(i)) for i in range(20)])
+    # A blocking receive of a later message, and one whose future is asked for before it is there.
+    late = torch.zeros(4)
+    future = dist.irecv(late, before, tag=7).get_future()
+    dist.isend(torch.ones(2), after)
+    dist.isend(torch.full((3,), 2.0), after, tag=-5).wait()
+    for tag, expected in ((-5, torch.full((3,), 2.0)), (0, torch.ones(2))):
+        y = torch.zeros(expected.shape)
+        dist.recv(y, before, tag=tag)
+        compare(y, expected)
+    dist.isend(torch.ones(4), after, tag=7)
+    compare(future.wait()[0], torch.ones(4))
     if rank == 0:
         dist.send(torch.ones(3), 1)
     elif rank == 1:
         y = torch.zeros(3)
         assert dist.recv(y, 0) == 0
         compare(y, torch.ones(3))
+    dist.destroy_process_group()
+
+
+def from_any() -> None:
+    """Receives from any rank, which tags choose too, beside some that name the rank."""
+    begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for count in (2, 100_000):
+        if rank == 0:
+            named = torch.zeros(count)
+            works = [dist.irecv(named, size - 1, tag=1)]
+            taken = [torch.zeros(count) for _ in range(2 * (size - 1))]
+            works += [dist.irecv(taken[i], tag=3 if i % 2 else 0) for i in range(len(taken))]
+            for work in works:
+                work.wait()
+            compare(named, torch.full((count,), 10.0 * (size - 1)))
+            sources = [work._source_rank() for work in works[1:]]
+            compare(taken, [torch.full((count,), float(source)) for source in sources])
+            for half in (sources[::2], sources[1::2]):
+                assert sorted(half) == list(range(1, size))
+        else:
+            for tag in (3, 0):
+                dist.send(torch.full((count,), float(rank)), 0, tag=tag)
+            if rank == size - 1:
+                dist.send(torch.full((count,), 10.0 * rank), 0, tag=1)
+    y = torch.zeros(1)
+    if rank == 1:
+        dist.send(torch.ones(1), 0)
+    elif rank == 0:
+        assert dist.recv(y) == 1
+    dist.barrier()
+    compare(y, torch.full((1,), 1.0 - min(rank, 1)))
+    dist.destroy_process_group()
+
+
+def profiled() -> None:
+    """An event for each operation, which ends with it."""
+    begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    x, parts = torch.ones(2, 3), [torch.zeros(2, 3) for _ in range(size)]
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as found:
+        dist.all_reduce(x)
+        dist.all_reduce_coalesced([torch.ones(4), torch.ones(5)])
+        dist.all_gather(parts, x, async_op=True).wait()
+        work = dist.isend(x, (rank + 1) % size)
+        dist.recv(x, (rank - 1) % size)
+        work.wait()
+    events = [event for event in found.events() if event.name.startswith("weft:")]
+    seen = sorted((event.name, event.input_shapes) for event in events)
+    assert seen == [
+        ("weft:all_gather", [[2, 3]]),
+        ("weft:all_reduce", [[2, 3]]),
+        ("weft:all_reduce", [[4], [5]]),
+        ("weft:recv", [[2, 3]]),
+        ("weft:send", [[2, 3]]),
+    ], seen
+    assert all(event.is_async for event in events)
+    with pytest.raises(ValueError), torch.profiler.profile():
+        dist.all_reduce(torch.ones(2).long(), dist.ReduceOp.AVG)  # an event that ends at once
+    dist.all_reduce(x)
     dist.destroy_process_group()
 
 
@@ -362,5 +438,6 @@ def test_tensors_of_any_type_and_layout(case: Callable[[], None]) -> None:
     run_ranks(3, case)
 
 
-def test_messages_between_pairs() -> None:
-    run_ranks(3, pairs)
+@pytest.mark.parametrize("case", [pairs, from_any, profiled])
+def test_messages_between_pairs(case: Callable[[], None]) -> None:
+    run_ranks(3, case)

@@ -19,6 +19,7 @@ from torch._C._distributed_c10d import (
 
 from weft import _core
 from weft.torch._dtype import FLOATING, I64, NUMBERS, U8, computed_as, moved_as
+from weft.torch._recording import is_recording, recorded
 from weft.torch._reductions import SUM, Reduction, reduction
 from weft.torch._sparse import Sparse
 from weft.torch._starting import Starting
@@ -69,6 +70,7 @@ def scaled(tensor: torch.Tensor, how: Reduction) -> torch.Tensor:
 class Collectives(Starting):
     """Operations with torch's names and arguments. Each gives a Work."""
 
+    @recorded("all_reduce")
     def allreduce(
         self, tensors: Any, opts: Any = None, timeout: Optional[timedelta] = None
     ) -> dist.Work:
@@ -88,7 +90,7 @@ class Collectives(Starting):
         Returns False if the call asks something else. It checks all that the long way checks, and
         halves the time of a small allreduce.
         """
-        if options.asyncOp or type(tensors) is not list or len(tensors) != 1:
+        if options.asyncOp or type(tensors) is not list or len(tensors) != 1 or is_recording():
             return False
         tensor = tensors[0]
         number = _FLOATS.get(tensor.dtype)
@@ -136,6 +138,7 @@ class Collectives(Starting):
             own.sum_into(gathered, facts), counts=counts,
         )  # fmt: skip
 
+    @recorded("all_reduce")
     def allreduce_coalesced(
         self, tensors: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:
@@ -144,6 +147,7 @@ class Collectives(Starting):
         options.asyncOp = True
         return JointWork([self._allreduce(tensor, options) for tensor in tensors])
 
+    @recorded("broadcast")
     def broadcast(
         self, tensors: Any, opts: Any = None, root: int = 0, timeout: Optional[timedelta] = None
     ) -> dist.Work:
@@ -158,6 +162,7 @@ class Collectives(Starting):
             None if is_root else finish, root=options.rootRank,
         )  # fmt: skip
 
+    @recorded("reduce")
     def reduce(
         self,
         tensors: Any,
@@ -183,6 +188,7 @@ class Collectives(Starting):
             root=options.rootRank, op=how.number,
         )  # fmt: skip
 
+    @recorded("barrier")
     def barrier(self, opts: Any = None, timeout: Optional[timedelta] = None) -> dist.Work:
         """Ends when all ranks have called it."""
         if isinstance(opts, timedelta):
@@ -190,6 +196,7 @@ class Collectives(Starting):
         options = options_of(BarrierOptions, opts, timeout)
         return self._begin(options, _BARRIER, None, None, 0, 1, [], None)
 
+    @recorded("all_gather_into_tensor", 1)
     def all_gather_single(
         self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
     ) -> dist.Work:
@@ -211,6 +218,7 @@ class Collectives(Starting):
 
     _allgather_base = all_gather_single
 
+    @recorded("all_gather_into_tensor", 1)
     def all_gather_single_coalesced(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:
@@ -222,6 +230,7 @@ class Collectives(Starting):
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
+    @recorded("reduce_scatter_tensor", 1)
     def reduce_scatter_single(
         self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
     ) -> dist.Work:
@@ -247,6 +256,7 @@ class Collectives(Starting):
 
     _reduce_scatter_base = reduce_scatter_single
 
+    @recorded("reduce_scatter_tensor", 1)
     def reduce_scatter_single_coalesced(
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:

@@ -31,6 +31,14 @@ for _name, _number in (("uint16", U16), ("uint32", U32), ("uint64", U64)):
         NUMBERS[getattr(torch, _name)] = _number
 
 FLOATING = frozenset((F16, BF16, F32, F64))
+_BYTES = (2, 2, 4, 8, 1, 1, 4, 4, 8, 8, 2, 2)  # of each type
+
+
+def size_of(number: int) -> int:
+    """The bytes of an element of the DataType with this number."""
+    return _BYTES[number]
+
+
 
 # Complex types: the type of their two parts.
 _PARTS: Dict[torch.dtype, int] = {
@@ -53,7 +61,7 @@ def moved_as(dtype: torch.dtype) -> Tuple[int, int]:
     """The DataType number as which elements of `dtype` are moved, and how many of those one is.
 
     torch.float8_e5m2 gives (uint8, 1), torch.complex64 gives (float32, 2). No dtype gives uint64, so that
-    a message of that type cannot be one of a tensor (_pairs.py).
+    a message of that type cannot be one of a tensor (_arrivals.py).
     """
     found = _moves.get(dtype)
     if found is None:

@@ -23,6 +23,7 @@ from weft import _core
 from weft._errors import InvalidArgument
 from weft.torch._collectives import options_of, rooted, scaled
 from weft.torch._dtype import computed_as, moved_as
+from weft.torch._recording import recorded
 from weft.torch._reductions import reduction
 from weft.torch._starting import Starting
 from weft.torch._tensors import (
@@ -63,6 +64,7 @@ def _check_length(tensors: Sequence[Any], size: int, what: str) -> None:
 class Exchanges(Starting):
     """Operations with torch's names and arguments. Each gives a Work."""
 
+    @recorded("all_gather", 1)
     def allgather(
         self, output_lists: Any, inputs: Any, opts: Any = None, timeout: Optional[timedelta] = None
     ) -> dist.Work:
@@ -79,6 +81,7 @@ class Exchanges(Starting):
             outputs, finish, counts=_counts(outputs, parts),
         )  # fmt: skip
 
+    @recorded("all_gather", 1)
     def allgather_coalesced(
         self, output_lists: Sequence[Any], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:
@@ -91,6 +94,7 @@ class Exchanges(Starting):
             works.append(self.allgather([outputs], [tensor], options))
         return JointWork(works)
 
+    @recorded("gather", 1)
     def gather(
         self,
         output_lists: Any,
@@ -117,6 +121,7 @@ class Exchanges(Starting):
             root=options.rootRank, counts=_counts(outputs, parts),
         )  # fmt: skip
 
+    @recorded("scatter", 1)
     def scatter(
         self,
         outputs: Any,
@@ -144,6 +149,7 @@ class Exchanges(Starting):
             root=options.rootRank, counts=_counts(inputs, parts),
         )  # fmt: skip
 
+    @recorded("reduce_scatter", 1)
     def reduce_scatter(
         self,
         outputs: Any,
@@ -170,6 +176,7 @@ class Exchanges(Starting):
             op=how.number, counts=_counts(inputs, parts),
         )  # fmt: skip
 
+    @recorded("all_to_all", 1)
     def alltoall(
         self,
         outputs: Sequence[torch.Tensor],
@@ -191,6 +198,7 @@ class Exchanges(Starting):
             receive_counts=_counts(outputs, parts),
         )  # fmt: skip
 
+    @recorded("all_to_all", 1)
     def all_to_all_single(
         self,
         output: torch.Tensor,

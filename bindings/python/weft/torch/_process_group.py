@@ -10,6 +10,7 @@ group has one backend.
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import Any, List
 
@@ -21,7 +22,7 @@ from weft.torch import _monitor
 from weft.torch._collectives import Collectives
 from weft.torch._exchanges import Exchanges
 from weft.torch._graphs import keep_out
-from weft.torch._pairs import Pairs
+from weft.torch._pairs import Pairs, ReceiveWork
 from weft.torch._rendezvous import join
 from weft.torch._starting import Starting
 from weft.torch._work import DoneWork, JointWork, WeftWork
@@ -48,6 +49,8 @@ class Group(Collectives, Exchanges, Pairs):
         self._name = name
         self._description = "undefined"
         self._bound = timeout
+        self._bound_s = timeout.total_seconds()
+        self._sending = threading.Lock()
         self._barriers = 0
         self._context = join(store, rank, size, timeout, name)
 
@@ -152,7 +155,7 @@ class BackendWeft(Group, _Backend):  # type: ignore[misc]
     """Weft as one of several backends of a process group; from torch 2.14 on."""
 
 
-for _kind in (Starting, Collectives, Exchanges, Pairs, WeftWork, JointWork, DoneWork):
+for _kind in (Starting, Collectives, Exchanges, Pairs, WeftWork, ReceiveWork, JointWork, DoneWork):
     keep_out(vars(_kind).values())
 
 

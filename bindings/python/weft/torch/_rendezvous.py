@@ -251,6 +251,7 @@ def join(store: Store, rank: int, size: int, timeout: timedelta, name: str) -> _
     config = _settings(_PLACE | _OF_GROUP)
     config.launcher_reason = "torch.distributed"
     config.deadline_ms = min(max(int(timeout.total_seconds() * 1000), 1), _LONGEST_MS)
+    config.deadline_name = "the timeout of the group"
     config.progress = _core.ProgressMode.thread  # futures are completed while nobody waits
     if config.trace and name not in ("", "0"):
         config.trace += f".group-{name}"

@@ -10,6 +10,7 @@ import torch.distributed as dist
 from weft import _core
 from weft._core import Request
 from weft.torch._devices import behind, in_order
+from weft.torch._recording import is_recording
 from weft.torch._work import DONE, JointWork, WeftWork, seconds_of
 
 
@@ -38,6 +39,9 @@ class Starting:
     ) -> dist.Work:
         """Runs the operation if options.asyncOp is False, else starts it.
 
+        With a time of its own, or while a profiler looks, it is started in any case, and the caller
+        waits.
+
         Args:
             source, output: dense tensors; None for a side that the operation does not use.
             parts: how many elements of the DataType `number` make one of theirs.
@@ -52,7 +56,7 @@ class Starting:
         kept = (source, output)
         tensors = [each for each in kept if each is not None]
         timeout = seconds_of(options.timeout) or self._timeout
-        if not options.asyncOp and timeout is None:
+        if not options.asyncOp and timeout is None and not is_recording():
             more.update(in_order(*tensors))
             self._context.run_raw(Request(kind, x, nx, y, ny, number, keep=kept, **more))
             if finish is not None:

@@ -12,6 +12,7 @@ from torch.distributed import Work
 from weft import _core
 from weft.torch._devices import devices_of
 from weft.torch._futures import complete
+from weft.torch._recording import Record
 from weft.torch._tensors import Once
 
 
@@ -31,6 +32,7 @@ class WeftWork(Work):
     """
 
     _finish: Optional[Once] = None
+    _record: Optional[Record] = None
     _future: Optional["torch.futures.Future[Any]"] = None
 
     def __init__(
@@ -56,9 +58,19 @@ class WeftWork(Work):
         if finish is not None:
             self._finish = Once(finish, outputs)
 
+    def parts(self) -> List[_core.Handle]:
+        return [self._handle]
+
+    def end_record(self, record: Record) -> None:
+        """The event of a profiler ends with the operation, and before wait() returns."""
+        self._record = record
+        record.end_with(self.parts())
+
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Waits until the operation is done. Raises the operation's error, each time again."""
         self._handle.wait(seconds_of(timeout) or self._timeout)
+        if self._record is not None:
+            self._record.wait()
         if self._finish is not None:
             self._finish()
         return True
@@ -129,7 +141,15 @@ class JointWork(Work):
     def __init__(self, works: Sequence[Any]) -> None:
         super().__init__()
         self._works = list(works)
+        self._record: Optional[Record] = None
         self._future: Optional[torch.futures.Future[Any]] = None
+
+    def parts(self) -> List[_core.Handle]:
+        return [part for work in self._works for part in work.parts()]
+
+    def end_record(self, record: Record) -> None:
+        self._record = record
+        record.end_with(self.parts())
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         seconds = seconds_of(timeout)
@@ -139,6 +159,8 @@ class JointWork(Work):
                 work.wait()
             else:
                 work.wait(timedelta(seconds=max(end - time.monotonic(), 1e-3)))
+        if self._record is not None:
+            self._record.wait()
         return True
 
     def is_completed(self) -> bool:
@@ -172,6 +194,12 @@ class JointWork(Work):
 
 class DoneWork(Work):
     """The work of an operation that was called with asyncOp = False, and is done."""
+
+    def parts(self) -> List[_core.Handle]:
+        return []
+
+    def end_record(self, record: Record) -> None:
+        record.end()
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         return True

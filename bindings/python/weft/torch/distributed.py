@@ -10,8 +10,12 @@ ends after the timeout of the group at the latest. If a rank dies, the others ge
 its `.rank` is the number of that rank in the group. After an error that is not in the arguments a group
 cannot be used any more.
 
-Messages between two ranks are paired in the order of the calls. A tag does not choose a message: if
-the tags of a pair differ, the receiver gets weft.Mismatch. A recv names the rank that sends.
+A receive gets the oldest message with its tag, from the rank that it names, or from any rank. The
+receiver keeps messages that came before, at most 1 GiB of each rank. If the message has another size
+or type than the tensor, the receiver gets weft.Mismatch, and the message is lost. A receive from any
+rank connects to all ranks of the group, and looks for messages every millisecond at the latest.
+
+torch's profilers have an event for each operation, "weft:all_reduce" and so on.
 
 torch does not let this backend into dist.monitored_barrier() before 2.14, nor a group without an
 accelerator into dist.split_group(). Functions of this module stand in for both.
