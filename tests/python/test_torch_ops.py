@@ -82,6 +82,67 @@ def test_two_machines() -> None:
     assert done.returncode == 0 and done.stdout.count("fine") == 4, done.stdout + done.stderr
 
 
+def test_the_timeline(tmp_path: Any) -> None:
+    """BLUEFOG_TIMELINE: operations, blocking or not, activities of two threads, and an optimizer."""
+    done = as_processes(
+        2,
+        """
+        import json, os, threading
+        import torch, weft.torch as bf
+        assert not bf.timeline_start_activity("x", "NOTHING") and not bf.timeline_end_activity("x")
+        bf.init()
+        x = torch.ones(3)
+        bf.allreduce(x, name="first")
+        bf.wait(bf.neighbor_allreduce_nonblocking(x, name="second"))
+        bf.wait(bf.allgather_nonblocking(x))
+        bf.win_create(x, "window")
+        bf.win_put(x, "window")
+        bf.win_free()
+        both = threading.Barrier(2)
+        def act():
+            with bf.timeline_context("row", "ACTIVITY"):
+                both.wait()
+        threads = [threading.Thread(target=act) for _ in range(2)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        model = torch.nn.Linear(3, 1, bias=False)
+        optimizer = bf.DistributedAdaptWithCombineOptimizer(
+            torch.optim.SGD(model.parameters(), lr=0.1), model
+        )
+        for _ in range(2):  # the second step is not watched
+            model(x).sum().backward()
+            optimizer.step()
+            optimizer.turn_off_timeline()
+        optimizer.turn_on_timeline()
+        rank = bf.rank()
+        bf.shutdown()
+        with open(f"{os.environ['BLUEFOG_TIMELINE']}{rank}.json") as file:
+            events = json.load(file)
+        rows = {each["pid"]: each["args"]["name"] for each in events if each["ph"] == "M"}
+        seen = {}
+        for each in events:
+            if each["ph"] in "BX":
+                seen.setdefault(rows[each["pid"]], []).append(each["name"])
+        for row, kind in (("first", "ALLREDUCE"), ("second", "NEIGHBOR_ALLREDUCE"),
+                          ("allgather.noname.0", "ALLGATHER")):
+            assert sorted(seen[row]) == [f"ENQUEUE_{kind}", f"MPI_{kind}"], (row, seen)
+        assert seen["window"][2:4] == ["ENQUEUE_WIN_PUT", "MPI_WIN_PUT"], seen
+        assert {each["tid"] for each in events if rows[each["pid"]] == "row" and "tid" in each} == {1, 2}
+        (weight,) = [row for row in seen if row.endswith(".weight")]
+        assert seen[weight] == ["FORWARD", "GRADIENT COMPT."], seen
+        assert sum(names.count("COMMUNICATE") for names in seen.values()) == 2, seen
+        ends = [each["ph"] for each in events].count("E")
+        assert ends == [each["ph"] for each in events].count("B")
+        print("fine")
+        """,
+        limit_s=120,
+        BLUEFOG_TIMELINE=str(tmp_path / "timeline"),
+    )
+    assert done.returncode == 0 and done.stdout.count("fine") == 2, done.stdout + done.stderr
+
+
 def test_a_rank_alone() -> None:
     done = as_processes(
         1,

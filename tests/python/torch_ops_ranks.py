@@ -424,6 +424,14 @@ def check_tensors_that_need_gradients() -> None:
     raises(RuntimeError, saved.backward, "modified")
 
 
+def check_what_blue_fog_asks_of_its_build() -> None:
+    assert not bf.nccl_built()
+    assert bf.mpi_threads_supported() and bf.unified_mpi_window_model_supported()
+    powers = [x for x in range(1, 1001) if bf.isPowerOf(x, 10)]
+    assert powers == [1, 10, 100, 1000]
+    raises(ValueError, lambda: bf.isPowerOf(4, 1), "base")
+
+
 def check_barrier_and_shutdown() -> None:
     bf.barrier()
     rank = bf.rank()

@@ -57,6 +57,27 @@ def check_put_and_update() -> None:
         assert bf.win_free("x")
 
 
+def check_older_names_and_win_lock() -> None:
+    x = mine(3)
+    bf.win_create(x, "x")
+    with bf.win_lock("x"):
+        bf.neighbor_win_put(torch.full((3,), 8.0, dtype=DOUBLE), "x")
+        bf.win_fence()
+        bf.win_wait(bf.neighbor_win_accumulate_nonblocking(torch.ones(3, dtype=DOUBLE), "x"))
+        bf.win_fence()
+    inside = len(bf.in_neighbor_ranks())
+    expected = (bf.rank() + 9 * inside) / (inside + 1)
+    assert is_all(bf.win_update("x"), expected)
+    bf.barrier()
+    bf.neighbor_win_get("x")
+    bf.win_free()
+    try:
+        with bf.win_lock("x"):
+            raise AssertionError("a window that does not exist")
+    except ValueError as error:
+        assert "x" in str(error)
+
+
 def check_slots_begin_as_the_tensor() -> None:
     x = mine(3)
     bf.win_create(x, "x")

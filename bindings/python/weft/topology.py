@@ -88,6 +88,15 @@ def ExponentialTwoGraph(size: int) -> Any:
     return to_networkx(_core.exponential_graph(size, 2))
 
 
+def isPowerOf(x: int, base: int) -> bool:
+    """Whether x is base to the power of a whole number. Both are whole numbers, and base is above 1."""
+    if x < 1 or base < 2:
+        raise InvalidArgument(f"isPowerOf({x}, {base}): x must be at least 1, and base at least 2")
+    while x % base == 0:
+        x //= base
+    return x == 1
+
+
 def ExponentialGraph(size: int, base: int = 2) -> Any:
     """j -> j + d mod size, for every power d of base below size; uniform weights."""
     return to_networkx(_core.exponential_graph(size, base))

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 from weft import _core, _default
 from weft._context import Context
 from weft._errors import InvalidArgument
-from weft.torch import _staged, handles
+from weft.torch import _staged, _timeline, handles
 
 
 class Job:
@@ -131,6 +131,7 @@ def init(
 
     Without a job in the environment, the rank is alone. Calling it again only sets the graph.
 
+    BLUEFOG_TIMELINE=PREFIX in the environment writes a timeline (timeline_start_activity).
     BLUEFOG_NODES_PER_MACHINE=k in the environment makes machines of k ranks each, the first k ranks
     and so on, wherever they run. WEFT_HOST comes before it.
 
@@ -147,6 +148,7 @@ def init(
     if _job is None or _job.context is not context:
         _leave_old()
         _job = Job(context)
+    _timeline.open_for(context.rank)
     topology.set_topology(None if topology_fn is None else topology_fn(context.size), is_weighted)
 
 
@@ -181,6 +183,7 @@ def shutdown() -> None:
     found, _job = _job, None
     if found is not None and _default.is_initialized() and _default.context() is found.context:
         _default.shutdown()
+    _timeline.close()  # behind the callbacks of the context
 
 
 def rank() -> int:
@@ -248,6 +251,21 @@ def suspend() -> None:
 def resume() -> None:
     """Has no effect, as suspend()."""
     current()
+
+
+def nccl_built() -> bool:
+    """Whether tensors on CUDA need NCCL, as BlueFog's do: False."""
+    return False
+
+
+def mpi_threads_supported() -> bool:
+    """Whether several threads may call operations: True."""
+    return True
+
+
+def unified_mpi_window_model_supported() -> bool:
+    """Whether the memory of a window is what its owner's processor sees: True."""
+    return True
 
 
 _BARRIER = int(_core.Collective.barrier)

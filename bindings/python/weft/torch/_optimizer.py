@@ -33,7 +33,7 @@ import torch
 from weft import _core
 from weft._errors import InvalidArgument, Mismatch
 from weft._operations import CompressionLike, compressed, compression_number
-from weft.torch import _job
+from weft.torch import _job, _timeline
 from weft.torch._flat import Bucket, Flat, flattened
 
 Models = Union[torch.nn.Module, Sequence[torch.nn.Module]]
@@ -56,6 +56,7 @@ class Distributed:
     _halves = 2
     _is_cut = True
     _works_alone = False  # also on a rank that has no others
+    _watching: List[Any] = []  # the hooks of turn_on_timeline()
 
     # Of torch.optim.Optimizer:
     param_groups: List[Dict[str, Any]]
@@ -84,6 +85,8 @@ class Distributed:
             self._ready = [False] * len(self._places)
             self._register_hooks()
             weakref.finalize(self, _remove_all, self._removers)
+        if _timeline.is_open():
+            self.turn_on_timeline()
 
     # What the subclasses add.
 
@@ -125,7 +128,9 @@ class Distributed:
 
     def _start_at(self, index: int) -> None:
         name = f"{self._operations}.{index}"
-        self._started[index] = self._start(name, self._places[index])
+        handle = self._start(name, self._places[index])
+        self._started[index] = handle
+        _timeline.show_until_done(name, "COMMUNICATE", handle)
 
     def _submit(
         self, name: str, kind: int, memory: Tuple[int, ...], flat: Flat, **options: Any
@@ -168,6 +173,21 @@ class Distributed:
                     "now; make the optimizer after such changes"
                 )
         return self._steps == 1 or self._passes() >= self._steps
+
+    # BlueFog's timeline.
+
+    def turn_on_timeline(self) -> None:
+        """From now on the timeline shows when each parameter is used, and its gradient computed.
+
+        It is on at first if a timeline is written (BLUEFOG_TIMELINE).
+        """
+        if not self._watching:
+            self._watching = _timeline.watch_models(self._models, type(self).__mro__[1].__name__)
+            weakref.finalize(self, _remove_all, self._watching)
+
+    def turn_off_timeline(self) -> None:
+        _remove_all(self._watching)
+        self._watching = []
 
     # The optimizer's own interface.
 

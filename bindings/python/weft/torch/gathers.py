@@ -22,6 +22,7 @@ from weft.torch._devices import Place, behind
 from weft.torch._dtype import I64, U8
 from weft.torch._staged import Stage, Staged, start
 from weft.torch._tensors import read_from
+from weft.torch._timeline import timed
 from weft.torch._weights import Names
 from weft.torch._weights import ranks as checked_ranks
 
@@ -119,6 +120,7 @@ class _Stages:
         return handles.add(staged, gather.result, self.title)
 
 
+@timed
 def allgather(tensor: torch.Tensor, name: Optional[str] = None) -> torch.Tensor:
     """The tensors of all ranks, one after another along the first dimension.
 
@@ -127,6 +129,7 @@ def allgather(tensor: torch.Tensor, name: Optional[str] = None) -> torch.Tensor:
     return handles.synchronize(allgather_nonblocking(tensor, name))
 
 
+@timed
 def allgather_nonblocking(tensor: torch.Tensor, name: Optional[str] = None) -> int:
     """Starts allgather(), and returns a handle."""
     context = _job.context()
@@ -148,6 +151,7 @@ def allgather_nonblocking(tensor: torch.Tensor, name: Optional[str] = None) -> i
     return stages.begin(gather, [_exchange(stages, _ALLGATHER, gather.facts, told)], move)
 
 
+@timed
 def neighbor_allgather(
     tensor: torch.Tensor,
     *,
@@ -183,6 +187,7 @@ def neighbor_allgather(
     )
 
 
+@timed
 def neighbor_allgather_nonblocking(
     tensor: torch.Tensor,
     *,

@@ -82,6 +82,23 @@ def add(
     return number
 
 
+def follow(handle: int, call: Callable[..., None]) -> None:
+    """Calls `call` when the operation is done; one of several stages, when it has been waited for."""
+    found = _find(handle)
+    then = getattr(found.operation, "then", None)
+    if then is not None:
+        then(call)
+        return
+    finish = found.finish
+
+    def finish_both() -> None:
+        call()
+        if finish is not None:
+            finish()
+
+    found.finish = finish_both
+
+
 def finish_named() -> None:
     """Waits for the operations that have names. Their handles stay valid."""
     with _lock:

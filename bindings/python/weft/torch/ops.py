@@ -36,6 +36,7 @@ from weft.torch._calls import (
 )
 from weft.torch._dtype import computed_as, moved_as
 from weft.torch._tensors import read_from
+from weft.torch._timeline import timed
 from weft.torch._weights import MACHINES, NEIGHBORS, Targets, Weights
 
 _NEIGHBOR = int(_core.Collective.neighbor_allreduce)
@@ -48,6 +49,7 @@ _SUM = int(_core.ReduceOp.sum)
 _AVERAGE = int(_core.ReduceOp.average)
 
 
+@timed
 def neighbor_allreduce(
     tensor: torch.Tensor,
     *,
@@ -111,6 +113,7 @@ def neighbor_allreduce(
     return y
 
 
+@timed
 def neighbor_allreduce_nonblocking(
     tensor: torch.Tensor,
     *,
@@ -132,6 +135,7 @@ def neighbor_allreduce_nonblocking(
     return start(_NEIGHBOR, x, like(x), (number, 1), options, name)
 
 
+@timed
 def hierarchical_neighbor_allreduce(
     tensor: torch.Tensor,
     *,
@@ -167,6 +171,7 @@ def hierarchical_neighbor_allreduce(
     )
 
 
+@timed
 def hierarchical_neighbor_allreduce_nonblocking(
     tensor: torch.Tensor,
     *,
@@ -203,6 +208,7 @@ def _allreduce_options(
     return kind, element, {"op": _AVERAGE if average else _SUM, **compressed(compression, feedback)}
 
 
+@timed
 def allreduce(
     tensor: torch.Tensor,
     average: bool = True,
@@ -237,6 +243,7 @@ def allreduce(
     return y
 
 
+@timed
 def allreduce_nonblocking(
     tensor: torch.Tensor,
     average: bool = True,
@@ -253,6 +260,7 @@ def allreduce_nonblocking(
     return start(kind, x, like(x), element, options, name)
 
 
+@timed
 def allreduce_(
     tensor: torch.Tensor,
     average: bool = True,
@@ -264,6 +272,7 @@ def allreduce_(
     return handles.synchronize(handle)
 
 
+@timed
 def allreduce_nonblocking_(
     tensor: torch.Tensor,
     average: bool = True,
@@ -276,6 +285,7 @@ def allreduce_nonblocking_(
     return start(kind, block, block, element, options, name, tensor, finish)
 
 
+@timed
 def broadcast(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None
 ) -> torch.Tensor:
@@ -283,6 +293,7 @@ def broadcast(
     return handles.synchronize(broadcast_nonblocking(tensor, root_rank, name))
 
 
+@timed
 def broadcast_nonblocking(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None
 ) -> int:
@@ -291,6 +302,7 @@ def broadcast_nonblocking(
     return start(_BROADCAST, x, like(x), moved_as(x.dtype), {"root": root_rank}, name)
 
 
+@timed
 def broadcast_(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None
 ) -> torch.Tensor:
@@ -298,6 +310,7 @@ def broadcast_(
     return handles.synchronize(broadcast_nonblocking_(tensor, root_rank, name))
 
 
+@timed
 def broadcast_nonblocking_(
     tensor: torch.Tensor, root_rank: int, name: Optional[str] = None
 ) -> int:
@@ -307,6 +320,7 @@ def broadcast_nonblocking_(
     return start(_BROADCAST, block, block, element, {"root": root_rank}, name, tensor, finish)
 
 
+@timed
 def pair_gossip(
     tensor: torch.Tensor,
     target_rank: int,
@@ -324,6 +338,7 @@ def pair_gossip(
     )
 
 
+@timed
 def pair_gossip_nonblocking(
     tensor: torch.Tensor,
     target_rank: int,

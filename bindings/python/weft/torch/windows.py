@@ -23,9 +23,11 @@ from weft._window import Window
 from weft.torch import _job, _weights, handles
 from weft.torch._calls import in_place
 from weft.torch._tensors import is_dense, read_from
+from weft.torch._timeline import timed
 from weft.torch._weights import Targets, Weights
 
 
+@timed
 def win_create(tensor: torch.Tensor, name: str, zero_init: bool = False) -> bool:
     """Makes a window of the graph as it is now. Collective. Returns True.
 
@@ -47,6 +49,7 @@ def win_create(tensor: torch.Tensor, name: str, zero_init: bool = False) -> bool
     return True
 
 
+@timed
 def win_free(name: Optional[str] = None) -> bool:
     """Ends the window of that name, or all windows. Collective. Returns True.
 
@@ -65,6 +68,7 @@ def get_current_created_window_names() -> List[str]:
     return _job.context().window_names()
 
 
+@timed
 def win_put(
     tensor: torch.Tensor,
     name: str,
@@ -88,6 +92,7 @@ def win_put(
     )
 
 
+@timed
 def win_put_nonblocking(
     tensor: torch.Tensor,
     name: str,
@@ -100,6 +105,7 @@ def win_put_nonblocking(
     return _put(False, tensor, name, self_weight, dst_weights, require_mutex, compression)
 
 
+@timed
 def win_accumulate(
     tensor: torch.Tensor,
     name: str,
@@ -116,6 +122,7 @@ def win_accumulate(
     )
 
 
+@timed
 def win_accumulate_nonblocking(
     tensor: torch.Tensor,
     name: str,
@@ -157,6 +164,7 @@ def _put(
     return handles.add(operation, lambda: tensor, None, finish)
 
 
+@timed
 def win_get(
     name: str, src_weights: Optional[Targets] = None, require_mutex: bool = False
 ) -> bool:
@@ -170,6 +178,7 @@ def win_get(
     return win_wait(win_get_nonblocking(name, src_weights, require_mutex))
 
 
+@timed
 def win_get_nonblocking(
     name: str, src_weights: Optional[Targets] = None, require_mutex: bool = False
 ) -> int:
@@ -180,6 +189,7 @@ def win_get_nonblocking(
     return handles.add(operation, lambda: window.tensor, None)
 
 
+@timed
 def win_update(
     name: str,
     self_weight: Optional[float] = None,
@@ -209,6 +219,7 @@ def win_update(
     return updated if clone else _changed(updated)
 
 
+@timed
 def win_update_then_collect(name: str, require_mutex: bool = True) -> torch.Tensor:
     """Adds the slots to the window's tensor, and zeroes them. Returns the tensor."""
     collected: torch.Tensor = _window(name).update_then_collect(require_mutex=require_mutex)
@@ -258,6 +269,23 @@ def win_mutex(
         yield
 
 
+@contextlib.contextmanager
+def win_lock(name: str) -> Iterator[None]:
+    """A context that has no effect for a window that exists: calls of windows need no epochs."""
+    _window(name)
+    yield
+
+
+# BlueFog's older names.
+neighbor_win_put = win_put
+neighbor_win_put_nonblocking = win_put_nonblocking
+neighbor_win_get = win_get
+neighbor_win_get_nonblocking = win_get_nonblocking
+neighbor_win_accumulate = win_accumulate
+neighbor_win_accumulate_nonblocking = win_accumulate_nonblocking
+
+
+@timed
 def win_fence(name: Optional[str] = None) -> bool:
     """Waits until the works of all ranks on all windows have ended. Collective. Returns True.
 
