@@ -25,7 +25,7 @@ Status check_type(weft_data_type type) {
 }
 
 Status check_compression(const char* member, weft_compression value) {
-  return check_number(member, value, WEFT_COMPRESSION_SKETCH, "compression");
+  return check_number(member, value, WEFT_COMPRESSION_E5M2, "compression");
 }
 
 Status check_flag(const char* member, std::int32_t value) {

@@ -20,6 +20,10 @@ std::array<std::uint8_t, 8> one_of(DataType type) {
       return {0x00, 0x3C};
     case DataType::bf16:
       return {0x80, 0x3F};
+    case DataType::e4m3:
+      return {0x38};
+    case DataType::e5m2:
+      return {0x3C};
     case DataType::f64:
       return {0, 0, 0, 0, 0, 0, 0xF0, 0x3F};
     default:

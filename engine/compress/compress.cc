@@ -1,4 +1,4 @@
-// compress: headers, the 16-bit types, what is common.
+// compress: headers, the narrow types, what is common.
 #include "engine/compress/compress.h"
 
 #include <fmt/core.h>
@@ -37,21 +37,53 @@ std::size_t body_bytes(Compression compression, std::size_t count) {
       return count * sizeof(std::uint16_t);
     case Compression::sketch:
       return kSketchTable + count;
+    case Compression::e4m3:
+    case Compression::e5m2:
+      return sizeof(float) + count;
   }
   return 0;
 }
 
-// f16 is widened so many elements at a time.
+// Narrow types are widened so many elements at a time.
 constexpr std::size_t kWidened = 1024;
 
 template <class Take>
-void each_f16(const std::byte* body, std::size_t count, Take take) {
+void each_narrow(DataType type, const std::byte* body, float scale, std::size_t count, Take take) {
   std::array<float, kWidened> values;
   for (std::size_t begin = 0; begin < count; begin += kWidened) {
     const std::size_t here = std::min(kWidened, count - begin);
-    widen_f16(body + begin * sizeof(std::uint16_t), std::span(values).first(here));
+    widen(type, body + begin * size_of(type), std::span(values).first(here), scale);
     for (std::size_t i = 0; i < here; ++i) take(begin + i, values[i]);
   }
+}
+
+// The body of an 8-bit type: what its elements are multiplied by, and the elements.
+struct Scaled {
+  DataType type;
+  int largest_exponent;  // of its largest number, which is 1.75 times a power of two
+};
+constexpr Scaled kE4m3{DataType::e4m3, 8}, kE5m2{DataType::e5m2, 15};
+
+template <class Take>
+void each_scaled(Scaled form, const std::byte* body, std::size_t count, Take take) {
+  float scale = 0;
+  std::memcpy(&scale, body, sizeof scale);
+  each_narrow(form.type, body + sizeof scale, scale, count, take);
+}
+
+// The scale is a power of two, so that numbers which the type has stay exact. Its exponent is such that the
+// scale and its inverse are normal numbers.
+void encode_scaled(Scaled form, std::span<const float> values, std::byte* body) {
+  constexpr float kLargest = 1.75F;
+  constexpr int kMostExponent = 126;
+  int exponent = 0;
+  const float largest = largest_finite(values);
+  const float mantissa = 2 * std::frexp(largest, &exponent);
+  exponent += (mantissa > kLargest ? 0 : -1) - form.largest_exponent;
+  exponent = largest == 0 ? 0 : std::max(exponent, -kMostExponent);
+  const float scale = std::ldexp(1.0F, exponent);
+  std::memcpy(body, &scale, sizeof scale);
+  narrow(form.type, values, body + sizeof scale, 1 / scale);
 }
 
 template <class Raw, class Widen, class Take>
@@ -71,7 +103,7 @@ void each_value(Compression compression, const std::byte* body, std::size_t coun
       return each<float>(
           body, count, [](float value) { return value; }, take);
     case Compression::f16:
-      return each_f16(body, count, take);
+      return each_narrow(DataType::f16, body, 1, count, take);
     case Compression::bf16:
       return each<std::uint16_t>(body, count, f32_from_bf16, take);
     case Compression::sketch: {
@@ -79,7 +111,12 @@ void each_value(Compression compression, const std::byte* body, std::size_t coun
       std::memcpy(table.data(), body, kSketchTable);
       for (std::size_t i = 0; i < count; ++i)
         take(i, table[std::to_integer<std::size_t>(body[kSketchTable + i])]);
+      return;
     }
+    case Compression::e4m3:
+      return each_scaled(kE4m3, body, count, take);
+    case Compression::e5m2:
+      return each_scaled(kE5m2, body, count, take);
   }
 }
 
@@ -108,11 +145,15 @@ void Encoder::encode(Compression compression, std::span<const float> values,
       if (!values.empty()) std::memcpy(body, values.data(), values.size_bytes());
       return;
     case Compression::f16:
-      return narrow_to_f16(values, body);
+      return narrow(DataType::f16, values, body);
     case Compression::bf16:
       return encode_bf16(values, body);
     case Compression::sketch:
       return sketch(values, body, body + kSketchTable);
+    case Compression::e4m3:
+      return encode_scaled(kE4m3, values, body);
+    case Compression::e5m2:
+      return encode_scaled(kE5m2, values, body);
   }
 }
 
@@ -133,7 +174,7 @@ Result<Encoded> Encoded::open(std::span<const std::byte> bytes, Compression comp
   }
   if (header.compression != static_cast<std::uint8_t>(compression)) {
     return wrong(fmt::format("a tensor is encoded as {}, and this rank uses {}",
-                             header.compression > static_cast<std::uint8_t>(Compression::sketch)
+                             header.compression >= kCompressions
                                  ? fmt::format("compression {}", header.compression)
                                  : std::string(name(static_cast<Compression>(header.compression))),
                              name(compression)));

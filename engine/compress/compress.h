@@ -2,6 +2,9 @@
 // or adds it times a weight to what it has.
 //
 //   f16, bf16   2 bytes an element: rounded to nearest, ties to even.
+//   e4m3, e5m2  1 byte an element and 4 bytes: the same after a division by a power of two, the smallest one
+//               with which the largest finite element has a value in that type. NaN stays NaN. Infinity
+//               stays what it is in e5m2, and is NaN in e4m3, which has none.
 //   sketch      1 byte an element and a table of 1 KiB (Canary, section 4.3.1, "gradient sketch"): values
 //               in order are cut into at most 253 buckets that hold about equally many, and an
 //               element travels as the number of its bucket.

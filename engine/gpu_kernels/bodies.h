@@ -91,13 +91,27 @@ struct Bf16 {
 #endif
 };
 
+// Of the 8-bit types CUDA and the host have the same text.
+struct E4m3 {
+  using Stored = std::uint8_t;
+  using Value = float;
+  static WEFT_BOTH Value widen(Stored x) { return f32_from_e4m3(x); }
+  static WEFT_BOTH Stored narrow(Value x) { return e4m3_from_f32(x); }
+};
+struct E5m2 {
+  using Stored = std::uint8_t;
+  using Value = float;
+  static WEFT_BOTH Value widen(Stored x) { return f32_from_e5m2(x); }
+  static WEFT_BOTH Stored narrow(Value x) { return e5m2_from_f32(x); }
+};
+
 // The first term, how another one is added, and what becomes of the result.
 struct Undivided {
   template <typename V>
   static WEFT_BOTH V last(V total, double) {
     return total;
   }
-  static WEFT_BOTH float last_of_half(float total, double) { return total; }
+  static WEFT_BOTH float last_of_narrow(float total, double) { return total; }
 };
 struct WeightedSum {
   template <typename V>
@@ -114,8 +128,8 @@ struct WeightedSum {
   static WEFT_BOTH V last(V total, double divisor) {
     return divisor == 1.0 ? total : total / static_cast<V>(divisor);
   }
-  // Of 16-bit types: what the factor's rounding changes is lost when the result is narrowed.
-  static WEFT_BOTH float last_of_half(float total, double divisor) {
+  // Of 16-bit and 8-bit types: what the factor's rounding changes is lost when the result is narrowed.
+  static WEFT_BOTH float last_of_narrow(float total, double divisor) {
     return divisor == 1.0 ? total : total * static_cast<float>(1.0 / divisor);
   }
 };
@@ -193,7 +207,7 @@ WEFT_BOTH bool is_aligned(const void* pointer) {
 template <typename Format, typename Operation>
 WEFT_BOTH typename Format::Value finish(typename Format::Value total, double divisor) {
   if constexpr (sizeof(typename Format::Stored) < sizeof(typename Format::Value))
-    return Operation::last_of_half(total, divisor);
+    return Operation::last_of_narrow(total, divisor);
   else
     return Operation::last(total, divisor);
 }
@@ -308,6 +322,8 @@ WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint
 #define WEFT_CASTS(WEFT_KERNEL, type, From)                                 \
   WEFT_KERNEL(cast_##type##_f16, (cast<From, F16>), CastArguments)          \
   WEFT_KERNEL(cast_##type##_bf16, (cast<From, Bf16>), CastArguments)        \
+  WEFT_KERNEL(cast_##type##_e4m3, (cast<From, E4m3>), CastArguments)        \
+  WEFT_KERNEL(cast_##type##_e5m2, (cast<From, E5m2>), CastArguments)        \
   WEFT_KERNEL(cast_##type##_f32, (cast<From, Plain<float>>), CastArguments) \
   WEFT_KERNEL(cast_##type##_f64, (cast<From, Plain<double>>), CastArguments)
 #define WEFT_KERNELS(WEFT_KERNEL)                              \
@@ -315,6 +331,8 @@ WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint
   WEFT_FLOATING_KERNELS(WEFT_KERNEL, bf16, Bf16)               \
   WEFT_FLOATING_KERNELS(WEFT_KERNEL, f32, Plain<float>)        \
   WEFT_FLOATING_KERNELS(WEFT_KERNEL, f64, Plain<double>)       \
+  WEFT_FLOATING_KERNELS(WEFT_KERNEL, e4m3, E4m3)               \
+  WEFT_FLOATING_KERNELS(WEFT_KERNEL, e5m2, E5m2)               \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, i8, Plain<std::int8_t>)    \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, u8, Plain<std::uint8_t>)   \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, i16, Plain<std::int16_t>)  \
@@ -327,5 +345,7 @@ WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint
   WEFT_CASTS(WEFT_KERNEL, bf16, Bf16)                          \
   WEFT_CASTS(WEFT_KERNEL, f32, Plain<float>)                   \
   WEFT_CASTS(WEFT_KERNEL, f64, Plain<double>)                  \
+  WEFT_CASTS(WEFT_KERNEL, e4m3, E4m3)                          \
+  WEFT_CASTS(WEFT_KERNEL, e5m2, E5m2)                          \
   WEFT_KERNEL(copy, (copy), CopyArguments)                     \
   WEFT_KERNEL(occupy, (occupy), OccupyArguments)

@@ -147,6 +147,66 @@ struct Float16 {
   }
 };
 
+// An 8-bit type. It is widened as the f16 of a `Widening`, and narrowed as half.h's f8_from_f32().
+template <class Form, class Widening>
+struct Float8 {
+  using Lane = float;
+  using Stored = std::uint8_t;
+
+  template <class D, class V>
+  static HWY_INLINE hn::Vec<D> widen(D d, V bytes) {
+    const hn::Rebind<std::uint16_t, D> halves_d;
+    return Widening::finish(
+        d, Float16::widen(d, Widening::half(halves_d, hn::PromoteTo(halves_d, bytes))));
+  }
+
+  template <class D>
+  static HWY_INLINE hn::Vec<hn::Rebind<Stored, D>> narrow(D d, hn::Vec<D> v) {
+    using To = Narrowing<Form>;
+    const hn::RebindToUnsigned<D> words_d;
+    const auto set = [&](std::uint32_t bits) HWY_ATTR { return hn::Set(words_d, bits); };
+    const auto bits = hn::BitCast(words_d, v);
+    const auto sign = hn::And(hn::ShiftRight<24>(bits), set(0x80));
+    const auto magnitude = hn::And(bits, set(0x7FFFFFFF));
+    const auto shifter = set(To::kShifter);
+    const auto fixed = hn::Sub(
+        hn::BitCast(words_d, hn::Add(hn::BitCast(d, magnitude), hn::BitCast(d, shifter))), shifter);
+    const auto rebiased = hn::Sub(magnitude, set(To::kRebias));
+    const auto last_bit = hn::And(hn::ShiftRight<To::kDropped>(rebiased), set(1));
+    const auto up = hn::Add(hn::Add(rebiased, set((1U << (To::kDropped - 1)) - 1)), last_bit);
+    const auto rounded = hn::Min(hn::ShiftRight<To::kDropped>(up), set(Form::kOverflow));
+    const auto number = hn::IfThenElse(hn::Lt(magnitude, set(To::kLeastNormal)), fixed, rounded);
+    const auto result = hn::IfThenElse(hn::Gt(magnitude, set(0x7F800000)), set(Form::kNan), number);
+    return hn::TruncateTo(hn::Rebind<Stored, D>(), hn::Or(sign, result));
+  }
+};
+
+struct WideningOfE4m3 {
+  template <class D, class V>
+  static HWY_INLINE V half(D d, V byte) {
+    const auto sign = hn::ShiftLeft<8>(hn::And(byte, hn::Set(d, 0x80)));
+    return hn::Or(sign, hn::ShiftLeft<7>(hn::And(byte, hn::Set(d, 0x7F))));
+  }
+  // NaN is what would come after 448.
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V finish(D d, V v) {
+    const V number = hn::Mul(v, hn::Set(d, kF16OfE4m3));
+    return hn::IfThenElse(hn::Gt(hn::Abs(number), hn::Set(d, 448.0F)), hn::NaN(d), number);
+  }
+};
+struct WideningOfE5m2 {
+  template <class D, class V>
+  static HWY_INLINE V half(D, V byte) {
+    return hn::ShiftLeft<8>(byte);
+  }
+  template <class D, class V = hn::Vec<D>>
+  static HWY_INLINE V finish(D, V v) {
+    return v;
+  }
+};
+using Float8E4m3 = Converted<Float8<E4m3, WideningOfE4m3>>;
+using Float8E5m2 = Converted<Float8<E5m2, WideningOfE5m2>>;
+
 // bf16: the upper half of an f32. A pair is taken from one vector of words, of which each holds two
 // elements: no lane has to move, which makes it 1.5 times as fast as Converted.
 struct BFloat16 {

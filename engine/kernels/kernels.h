@@ -12,11 +12,11 @@
 //   result is stored, or the machine. The only exception is a NaN, whose sign and payload are not
 //   promised.
 // - f32 and f64 accumulate in their own type: weight_0 * x_0 rounded, then one fused multiply-add
-//   per term. f16 and bf16 accumulate in f32 in the same way and round once, to nearest, ties to
-//   even. The weight is rounded to the type that accumulates. With all weights 1 the weighted sum
+//   per term. f16, bf16, e4m3 and e5m2 accumulate in f32 in the same way and round once, to nearest, ties
+//   to even. The weight is rounded to the type that accumulates. With all weights 1 the weighted sum
 //   is the sum.
-// - A weighted sum is divided by the divisor; f16 and bf16 are multiplied by its reciprocal, rounded to
-//   f32. Of terms that are equal, and whose sum is exact, a mean (take_divisor()) is that number.
+// - A weighted sum is divided by the divisor; narrower types than f32 are multiplied by its reciprocal,
+//   rounded to f32. Of terms that are equal, and whose sum is exact, a mean (take_divisor()) is that number.
 // - Integers wrap: sum and product are modulo 2^bits.
 // - min and max of floating types give NaN if any term is NaN. +0 and -0 are equal. Of equal terms
 //   the bits of the later one are taken.
@@ -82,9 +82,13 @@ using CombineFunction = void (*)(std::span<const Term> terms, void* destination,
 void combine(DataType type, Reduction reduction, std::span<const Term> terms, void* destination,
              std::size_t count, StoreKind store = StoreKind::cached, double divisor = 1.0);
 
-// Elements of f16 at any address as f32, and f32 rounded to f16, to nearest, ties to even. A NaN stays one.
-void widen_f16(const void* from, std::span<float> to);
-void narrow_to_f16(std::span<const float> from, void* to);
+// Elements of f16, e4m3 or e5m2 at any address as f32, times a factor; and f32 times a factor rounded to such
+// elements, to nearest, ties to even. A NaN stays one.
+void widen(DataType type, const void* from, std::span<float> to, float factor = 1);
+void narrow(DataType type, std::span<const float> from, void* to, float factor = 1);
+
+// The largest magnitude of the values that are finite; 0 if none is.
+[[nodiscard]] float largest_finite(std::span<const float> values);
 
 // A mean of k numbers as what rounds least: each is multiplied by a power of two, which is exact and
 // keeps the sum as small as the numbers are, and the sum is divided. If k is a power of two, the

@@ -10,6 +10,7 @@ namespace weft {
 // for them. It returns nullptr for anything else.
 [[nodiscard]] CombineFunction select_float(DataType type, Reduction reduction);
 [[nodiscard]] CombineFunction select_half(DataType type, Reduction reduction);
+[[nodiscard]] CombineFunction select_float8(DataType type, Reduction reduction);
 [[nodiscard]] CombineFunction select_integer(DataType type, Reduction reduction);
 
 }  // namespace weft

@@ -35,8 +35,10 @@ enum class DataType : std::uint8_t {
   i16 = 10,
   u16 = 11,
   bytes = 12,  // of elements of any other type, which are moved and not computed with
+  e4m3 = 13,   // OCP FP8 without infinities: beyond 448 comes NaN (float8_e4m3fn)
+  e5m2 = 14,   // OCP FP8 as IEEE types are: beyond 57,344 comes infinity (float8_e5m2)
 };
-inline constexpr std::size_t kDataTypes = 13;
+inline constexpr std::size_t kDataTypes = 15;
 
 // Bytes of one element; 1 for `bytes`.
 [[nodiscard]] std::size_t size_of(DataType type);
@@ -85,14 +87,20 @@ struct Output {
   friend bool operator==(const Output&, const Output&) = default;
 };
 
-// Elements of the 16-bit floating types, as bits: C++20 has no arithmetic types for them. A program
-// with a half type of its own hands its memory over as Half* or BFloat16*, or names the type:
+// Elements of the 16-bit and 8-bit floating types, as bits: C++20 has no arithmetic types for them. A
+// program with a half type of its own hands its memory over as Half* or BFloat16*, or names the type:
 // weft::in(data, n, DataType::f16).
 struct Half {
   std::uint16_t bits = 0;
 };
 struct BFloat16 {
   std::uint16_t bits = 0;
+};
+struct Float8E4M3 {
+  std::uint8_t bits = 0;
+};
+struct Float8E5M2 {
+  std::uint8_t bits = 0;
 };
 
 // The DataType of a C++ type. Integers go by size and sign, so `long long` and `long` are both i64.
@@ -104,6 +112,8 @@ template <typename T>
   if (std::is_same_v<T, double>) return DataType::f64;
   if (std::is_same_v<T, Half>) return DataType::f16;
   if (std::is_same_v<T, BFloat16>) return DataType::bf16;
+  if (std::is_same_v<T, Float8E4M3>) return DataType::e4m3;
+  if (std::is_same_v<T, Float8E5M2>) return DataType::e5m2;
   if (std::is_same_v<T, std::byte>) return DataType::u8;
   if (kIsInteger && sizeof(T) == 1) return std::is_signed_v<T> ? DataType::i8 : DataType::u8;
   if (kIsInteger && sizeof(T) == 2) return std::is_signed_v<T> ? DataType::i16 : DataType::u16;
@@ -198,7 +208,10 @@ enum class Compression : std::uint8_t {
   f16 = 1,     // 2 bytes an element
   bf16 = 2,    // 2 bytes an element
   sketch = 3,  // 1 byte an element and 1 KiB: quantiles, 253 of them at most (Canary, 4.3.1)
+  e4m3 = 4,    // 1 byte an element: FP8, scaled so that the largest element fits
+  e5m2 = 5,    // 1 byte an element: the same with more range and less precision
 };
+inline constexpr std::size_t kCompressions = 6;
 [[nodiscard]] std::string_view name(Compression compression);
 // Accepts what name() returns.
 [[nodiscard]] Result<Compression> compression(std::string_view name);

@@ -93,8 +93,7 @@ Entry Inbox::next(negotiate::Reader& reader, int ranks) {
     entry.type = static_cast<DataType>(reader.number(kDataTypes - 1));
     entry.count = reader.number(std::uint64_t{1} << 60);
     entry.shape = reader.shape();
-    entry.compression =
-        static_cast<Compression>(reader.number(static_cast<std::uint64_t>(Compression::sketch)));
+    entry.compression = static_cast<Compression>(reader.number(kCompressions - 1));
     entry.may_skip = reader.number(1) != 0;
   } else if (entry.kind == EntryKind::refuse) {
     entry.code = reader.code();

@@ -101,8 +101,7 @@ NamedRequest Reader::request(int ranks) {
   request.op = static_cast<ReduceOp>(number(static_cast<std::uint64_t>(ReduceOp::bit_xor)));
   request.algorithm =
       static_cast<AllreduceAlgorithm>(number(static_cast<std::uint64_t>(AllreduceAlgorithm::nccl)));
-  request.compression =
-      static_cast<Compression>(number(static_cast<std::uint64_t>(Compression::sketch)));
+  request.compression = static_cast<Compression>(number(kCompressions - 1));
   request.root = static_cast<Rank>(number(static_cast<std::uint64_t>(ranks))) - 1;
   request.weights =
       static_cast<NamedWeights>(number(static_cast<std::uint64_t>(NamedWeights::several)));

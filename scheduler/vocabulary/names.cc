@@ -1,9 +1,19 @@
 // The names of operations, operators and algorithms, as messages, plans and bindings have them.
 #include <fmt/core.h>
 
+#include <array>
+#include <string>
+
 #include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
+namespace {
+
+constexpr std::array<std::string_view, kCompressions> kCompressionNames{"none",   "f16",  "bf16",
+                                                                        "sketch", "e4m3", "e5m2"};
+static_assert(kCompressionNames[static_cast<std::size_t>(Compression::e5m2)] == "e5m2");
+
+}  // namespace
 
 std::string_view name(Collective collective) {
   const auto index = static_cast<std::size_t>(collective) - 1;
@@ -59,27 +69,18 @@ std::string_view name(AllreduceAlgorithm algorithm) {
 }
 
 std::string_view name(Compression compression) {
-  switch (compression) {
-    case Compression::none:
-      return "none";
-    case Compression::f16:
-      return "f16";
-    case Compression::bf16:
-      return "bf16";
-    case Compression::sketch:
-      return "sketch";
-  }
-  return "?";
+  const auto index = static_cast<std::size_t>(compression);
+  return index < kCompressions ? kCompressionNames[index] : "?";
 }
 
 Result<Compression> compression(std::string_view text) {
-  for (const Compression each :
-       {Compression::none, Compression::f16, Compression::bf16, Compression::sketch}) {
-    if (text == name(each)) return each;
+  std::string known;
+  for (std::size_t i = 0; i < kCompressions; ++i) {
+    if (kCompressionNames[i] == text) return static_cast<Compression>(i);
+    known.append(i == 0 ? "" : ", ").append(kCompressionNames[i]);
   }
-  return Status(
-      Code::invalid_argument,
-      fmt::format("there is no compression '{}'; there are none, f16, bf16, sketch", text));
+  return Status(Code::invalid_argument,
+                fmt::format("there is no compression '{}'; there are {}", text, known));
 }
 
 std::string_view name(ExchangeRule rule) {

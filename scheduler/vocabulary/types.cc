@@ -27,13 +27,15 @@ constexpr std::array<TypeFacts, kDataTypes> kTypes{{
     {"i16", 2, false},
     {"u16", 2, false},
     {"bytes", 1, false},
+    {"e4m3", 1, true},
+    {"e5m2", 1, true},
 }};
 
-static_assert(kTypes[static_cast<std::size_t>(DataType::bytes)].name == "bytes");
+static_assert(kTypes[static_cast<std::size_t>(DataType::e5m2)].name == "e5m2");
 
 const TypeFacts& facts(DataType type) {
   const auto index = static_cast<std::size_t>(type);
-  invariant(index < kDataTypes, "a data type is one of the thirteen");
+  invariant(index < kDataTypes, "a data type is one of the fifteen");
   return kTypes[index];
 }
 

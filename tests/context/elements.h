@@ -23,6 +23,10 @@ class Elements {
         return store(i, single);
       case DataType::bf16:
         return store(i, bf16_from_f32(single));
+      case DataType::e4m3:
+        return store(i, e4m3_from_f32(single));
+      case DataType::e5m2:
+        return store(i, e5m2_from_f32(single));
       default:
         return store(i, f16_from_f32(single));
     }
@@ -35,6 +39,10 @@ class Elements {
         return static_cast<double>(load<float>(i));
       case DataType::bf16:
         return static_cast<double>(f32_from_bf16(load<std::uint16_t>(i)));
+      case DataType::e4m3:
+        return static_cast<double>(f32_from_e4m3(load<std::uint8_t>(i)));
+      case DataType::e5m2:
+        return static_cast<double>(f32_from_e5m2(load<std::uint8_t>(i)));
       default:
         return static_cast<double>(f32_from_f16(load<std::uint16_t>(i)));
     }
@@ -46,10 +54,12 @@ class Elements {
   }
   // The relative distance of neighboring values.
   [[nodiscard]] double spacing() const {
-    return type_ == DataType::f64   ? 0x1p-52
-           : type_ == DataType::f32 ? 0x1p-23
-           : type_ == DataType::f16 ? 0x1p-10
-                                    : 0x1p-7;
+    return type_ == DataType::f64    ? 0x1p-52
+           : type_ == DataType::f32  ? 0x1p-23
+           : type_ == DataType::f16  ? 0x1p-10
+           : type_ == DataType::bf16 ? 0x1p-7
+           : type_ == DataType::e4m3 ? 0x1p-3
+                                     : 0x1p-2;
   }
 
  private:

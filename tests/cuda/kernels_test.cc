@@ -54,6 +54,10 @@ bool is_nan(DataType type, const std::uint8_t* at) {
       std::memcpy(&bits, at, 2);
       return (bits & 0x7FFF) > 0x7F80;
     }
+    case DataType::e4m3:
+      return (*at & 0x7F) == 0x7F;
+    case DataType::e5m2:
+      return (*at & 0x7F) > 0x7C;
     case DataType::f32: {
       float value = 0;
       std::memcpy(&value, at, 4);

@@ -17,7 +17,8 @@ namespace {
 
 using reference::Bytes;
 
-constexpr std::array kFloating{DataType::f16, DataType::bf16, DataType::f32, DataType::f64};
+constexpr std::array kFloating{DataType::f16, DataType::bf16, DataType::f32,
+                               DataType::f64, DataType::e4m3, DataType::e5m2};
 
 struct Inputs {
   std::vector<Bytes> data;
@@ -55,6 +56,10 @@ Precision precision(DataType type) {
       return {0x1p-8L, 0x1p-133L};
     case DataType::f32:
       return {0x1p-24L, 0x1p-149L};
+    case DataType::e4m3:
+      return {0x1p-4L, 0x1p-9L};
+    case DataType::e5m2:
+      return {0x1p-3L, 0x1p-16L};
     default:
       return {0x1p-53L, 0x1p-1074L};
   }
@@ -253,6 +258,29 @@ TEST(Exactness, EveryHalfSurvivesACopy) {
       }
     }
   });
+}
+
+// Every pair of values of an 8-bit type: subnormals, infinities and NaN, sums beyond the largest number,
+// and ties.
+TEST(Exactness, EveryTwoBytesAreAddedAsByTheScalarConversion) {
+  constexpr std::size_t kCount = 1 << 16;
+  std::vector<Bytes> data(2, Bytes(kCount));
+  for (std::size_t i = 0; i < kCount; ++i) {
+    data[0][i] = static_cast<std::uint8_t>(i);
+    data[1][i] = static_cast<std::uint8_t>(i >> 8);
+  }
+  const std::vector<Term> terms{{data[0].data(), 1.0}, {data[1].data(), 1.0}};
+  for (const DataType type : {DataType::e4m3, DataType::e5m2}) {
+    const Bytes expected = reference::combine(type, Reduction::sum, data, {1.0, 1.0});
+    const int nan = type == DataType::e4m3 ? 0x7F : 0x7D;  // and beyond
+    for_each_instruction_set([&] {
+      const Bytes sum = combined(type, Reduction::sum, terms, kCount);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        if ((expected[i] & 0x7F) >= nan && (sum[i] & 0x7F) >= nan) continue;
+        ASSERT_EQ(sum[i], expected[i]) << name(type) << " " << i;
+      }
+    });
+  }
 }
 
 // Sums beyond the largest finite value, and ties between two halves, round as half.h does.

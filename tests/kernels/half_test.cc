@@ -1,4 +1,4 @@
-// The scalar conversions of f16 and bf16, for every value and every point between two of them.
+// The scalar conversions of f16, bf16, e4m3 and e5m2, for every value and every point between two of them.
 #include "engine/half/half.h"
 
 #include <gtest/gtest.h>
@@ -19,18 +19,19 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Walks from 0 to the largest finite value in both signs. Between two neighbors the middle goes to
 // the even one, and what is just above or below the middle goes to the nearer one.
-template <class Widen, class Narrow>
-void expect_nearest_even(std::uint16_t infinity, Widen widen, Narrow narrow) {
-  for (std::uint16_t low = 0; low < infinity; ++low) {
-    const auto high = static_cast<std::uint16_t>(low + 1);
+template <class Bits, class Widen, class Narrow>
+void expect_nearest_even(Bits infinity, Widen widen, Narrow narrow) {
+  const int sign = 1 << (8 * sizeof(Bits) - 1);
+  for (Bits low = 0; low < infinity; ++low) {
+    const auto high = static_cast<Bits>(low + 1);
     const float middle = (high == infinity) ? widen(low) + (widen(low) - widen(low - 1)) / 2
                                             : widen(low) / 2 + widen(high) / 2;
-    const std::uint16_t even = low % 2 == 0 ? low : high;
+    const Bits even = low % 2 == 0 ? low : high;
     ASSERT_EQ(narrow(widen(low)), low);
     ASSERT_EQ(narrow(middle), even) << low;
     ASSERT_EQ(narrow(std::nextafter(middle, 0.0f)), low) << low;
     ASSERT_EQ(narrow(std::nextafter(middle, kInfinity)), high) << low;
-    ASSERT_EQ(narrow(-middle), even | 0x8000) << low;
+    ASSERT_EQ(narrow(-middle), even | sign) << low;
   }
 }
 
@@ -39,7 +40,7 @@ TEST(Half, ArraysOfF16AreAsSingleOnes) {
   std::vector<std::uint16_t> halves(1 << 16);
   std::iota(halves.begin(), halves.end(), std::uint16_t{0});
   std::vector<float> widened(halves.size());
-  widen_f16(halves.data(), widened);
+  widen(DataType::f16, halves.data(), widened);
   for (std::size_t i = 0; i < halves.size(); ++i) {
     const float wanted = f32_from_f16(halves[i]);
     ASSERT_EQ(std::isnan(widened[i]), std::isnan(wanted)) << i;
@@ -54,7 +55,7 @@ TEST(Half, ArraysOfF16AreAsSingleOnes) {
       values.push_back(value * factor);
   }
   std::vector<std::byte> narrowed(2 * values.size() + 1);
-  narrow_to_f16(values, narrowed.data() + 1);
+  narrow(DataType::f16, values, narrowed.data() + 1);
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::uint16_t got = 0;
     std::memcpy(&got, narrowed.data() + 1 + 2 * i, sizeof got);
@@ -63,13 +64,13 @@ TEST(Half, ArraysOfF16AreAsSingleOnes) {
 }
 
 TEST(Half, F16RoundsToNearestEven) {
-  expect_nearest_even(
+  expect_nearest_even<std::uint16_t>(
       0x7C00, [](int bits) { return f32_from_f16(static_cast<std::uint16_t>(bits)); },
       f16_from_f32);
 }
 
 TEST(Half, Bf16RoundsToNearestEven) {
-  expect_nearest_even(
+  expect_nearest_even<std::uint16_t>(
       0x7F80, [](int bits) { return f32_from_bf16(static_cast<std::uint16_t>(bits)); },
       bf16_from_f32);
 }

@@ -40,6 +40,19 @@ struct Bf16 {
   static Stored narrow(Value x) { return bf16_from_f32(x); }
 };
 
+struct F8E4m3 {
+  using Stored = std::uint8_t;
+  using Value = float;
+  static Value widen(Stored x) { return f32_from_e4m3(x); }
+  static Stored narrow(Value x) { return e4m3_from_f32(x); }
+};
+struct F8E5m2 {
+  using Stored = std::uint8_t;
+  using Value = float;
+  static Value widen(Stored x) { return f32_from_e5m2(x); }
+  static Stored narrow(Value x) { return e5m2_from_f32(x); }
+};
+
 // Calls `function` with the form of `type`.
 template <class Function>
 void with_type(DataType type, Function function) {
@@ -68,6 +81,10 @@ void with_type(DataType type, Function function) {
       return function(Same<std::int16_t>());
     case DataType::u16:
       return function(Same<std::uint16_t>());
+    case DataType::e4m3:
+      return function(F8E4m3());
+    case DataType::e5m2:
+      return function(F8E5m2());
     case DataType::bytes:  // is not computed with
       return;
   }
@@ -119,7 +136,7 @@ V next_integer(Reduction reduction, V total, V x) {
 
 template <class V>
 V reduce(Reduction reduction, const std::vector<V>& x, const std::vector<double>& weights,
-         double divisor, bool is_half) {
+         double divisor, bool is_narrow) {
   V total = x[0];
   if constexpr (std::is_floating_point_v<V>) {
     if (reduction == Reduction::weighted_sum) total = static_cast<V>(weights[0]) * x[0];
@@ -133,7 +150,7 @@ V reduce(Reduction reduction, const std::vector<V>& x, const std::vector<double>
   }
   if constexpr (std::is_floating_point_v<V>) {
     if (reduction != Reduction::weighted_sum || divisor == 1.0) return total;
-    total = is_half ? total * static_cast<V>(1.0 / divisor) : total / static_cast<V>(divisor);
+    total = is_narrow ? total * static_cast<V>(1.0 / divisor) : total / static_cast<V>(divisor);
   }
   return total;
 }
@@ -157,7 +174,8 @@ inline Bytes combine(DataType type, Reduction reduction, const std::vector<Bytes
         x[t] = Form::widen(stored_at<typename Form::Stored>(inputs[t], i));
       }
       const typename Form::Stored stored =
-          Form::narrow(reduce(reduction, x, weights, divisor, size_of(type) == 2));
+          Form::narrow(reduce(reduction, x, weights, divisor,
+                              sizeof(typename Form::Stored) < sizeof(typename Form::Value)));
       std::memcpy(result.data() + i * sizeof(stored), &stored, sizeof(stored));
     }
   });
@@ -176,7 +194,10 @@ inline Bytes random_elements(DataType type, std::size_t count, std::mt19937_64& 
       auto stored = static_cast<typename Form::Stored>(random());
       if constexpr (std::is_floating_point_v<typename Form::Value>) {
         const std::uint64_t kind = random() % 16;
-        const double tiny = type == DataType::f16 ? 0x1p-20 : 0x1p-130;
+        const double tiny = type == DataType::e4m3   ? 0x1p-8
+                            : type == DataType::e5m2 ? 0x1p-15
+                            : type == DataType::f16  ? 0x1p-20
+                                                     : 0x1p-130;
         const double value = uniform(random) * (kind == 0 ? 0.0 : kind == 1 ? tiny : 1.0);
         stored = Form::narrow(static_cast<typename Form::Value>(value));
       }

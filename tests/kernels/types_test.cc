@@ -22,7 +22,7 @@ TEST(DataType, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
   EXPECT_EQ(
       status.text(),
       "no data type is named 'f8'; there are f16, bf16, f32, f64, i8, u8, i32, u32, i64, u64, "
-      "i16, u16, bytes");
+      "i16, u16, bytes, e4m3, e5m2");
 }
 
 TEST(DataType, SizesAndKinds) {
@@ -32,6 +32,8 @@ TEST(DataType, SizesAndKinds) {
   EXPECT_EQ(size_of(DataType::u64), 8u);
   EXPECT_EQ(size_of(DataType::i16), 2u);
   EXPECT_EQ(size_of(DataType::bytes), 1u);
+  EXPECT_EQ(size_of(DataType::e4m3), 1u);
+  EXPECT_TRUE(is_floating(DataType::e5m2));
   EXPECT_TRUE(is_floating(DataType::f16));
   EXPECT_TRUE(is_floating(DataType::f64));
   EXPECT_FALSE(is_floating(DataType::i8));
@@ -70,7 +72,7 @@ TEST(Reduction, EverythingThatIsAllowedHasAFunction) {
       ++allowed;
     }
   }
-  EXPECT_EQ(allowed, 4u * 5u + 8u * 7u);
+  EXPECT_EQ(allowed, 6u * 5u + 8u * 7u);
 }
 
 TEST(Reduction, SelectingOrCallingAgainstTheRulesIsABug) {

@@ -70,8 +70,9 @@ TEST_P(Values, ConcatenatedInputsAreComparedPartByPart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Values,
-                         testing::Values(DataType::f16, DataType::bf16, DataType::f32,
-                                         DataType::f64, DataType::i32, DataType::i64),
+                         testing::Values(DataType::e4m3, DataType::e5m2, DataType::f16,
+                                         DataType::bf16, DataType::f32, DataType::f64,
+                                         DataType::i32, DataType::i64),
                          [](const auto& test) { return std::string(name(test.param)); });
 
 }  // namespace

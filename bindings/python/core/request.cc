@@ -73,7 +73,7 @@ void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>
 
 Compression compression_of(int number) {
   return checked<Compression>("compression number", number, 0,
-                              static_cast<int>(Compression::sketch));
+                              static_cast<int>(kCompressions) - 1);
 }
 
 PyRequest::PyRequest(int kind, const Input& x, const Output& y, int op, int algorithm) {

@@ -45,7 +45,7 @@ void bind_types(nb::module_& module) {
   bind_enum<AllreduceAlgorithm>(module, "AllreduceAlgorithm", 0,
                                 static_cast<int>(AllreduceAlgorithm::nccl),
                                 "How an allreduce is done.");
-  bind_enum<Compression>(module, "Compression", 0, static_cast<int>(Compression::sketch),
+  bind_enum<Compression>(module, "Compression", 0, static_cast<int>(kCompressions) - 1,
                          "How tensors travel.");
   nb::class_<ErrorFeedback>(
       module, "ErrorFeedback",

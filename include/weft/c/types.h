@@ -23,7 +23,9 @@ enum {
   WEFT_U64 = 9,
   WEFT_I16 = 10,
   WEFT_U16 = 11,
-  WEFT_BYTES = 12  // of elements of any other type, which are moved and not computed with
+  WEFT_BYTES = 12,  // of elements of any other type, which are moved and not computed with
+  WEFT_E4M3 = 13,   // OCP FP8 without infinities: beyond 448 comes NaN (float8_e4m3fn)
+  WEFT_E5M2 = 14    // OCP FP8 as IEEE types are: beyond 57,344 comes infinity (float8_e5m2)
 };
 // Bytes of one element; 0 for a number that is no type.
 WEFT_C_API size_t weft_data_type_size(weft_data_type type);
@@ -68,11 +70,13 @@ WEFT_C_API weft_code weft_algorithm_from_name(const char* name, weft_algorithm* 
 typedef int32_t weft_compression;
 enum {
   WEFT_COMPRESSION_NONE = 0,
-  WEFT_COMPRESSION_F16 = 1,    // 2 bytes an element
-  WEFT_COMPRESSION_BF16 = 2,   // 2 bytes an element
-  WEFT_COMPRESSION_SKETCH = 3  // 1 byte an element and 1 KiB
+  WEFT_COMPRESSION_F16 = 1,     // 2 bytes an element
+  WEFT_COMPRESSION_BF16 = 2,    // 2 bytes an element
+  WEFT_COMPRESSION_SKETCH = 3,  // 1 byte an element and 1 KiB
+  WEFT_COMPRESSION_E4M3 = 4,    // 1 byte an element: FP8, scaled so that the largest element fits
+  WEFT_COMPRESSION_E5M2 = 5     // 1 byte an element: the same with more range and less precision
 };
-// Finds the compression of a name: "none", "f16", "bf16", "sketch".
+// Finds the compression of a name: "none", "f16", "bf16", "sketch", "e4m3", "e5m2".
 WEFT_C_API weft_code weft_compression_from_name(const char* name, weft_compression* compression);
 
 // Which operation a weft_request asks for: WEFT_ALLREDUCE, …; weft/c/operations.h has them all.

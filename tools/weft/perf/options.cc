@@ -210,7 +210,8 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     return invalid(fmt::format("--memory device: {} is not measured there", asked.operation));
   }
   WEFT_RETURN_IF_ERROR(
-      one_of("type", asked.type, {"f16", "bf16", "f32", "f64", "i16", "i32", "i64", "bytes"}));
+      one_of("type", asked.type,
+             {"e4m3", "e5m2", "f16", "bf16", "f32", "f64", "i16", "i32", "i64", "bytes"}));
   if (!asked.against.empty()) {
     WEFT_RETURN_IF_ERROR(
         one_of("against", asked.against, {"openmpi", window ? "openmpi-create" : "openmpi-huge"}));

@@ -183,14 +183,15 @@ void add_perf(CLI::App& app, Action& action) {
                       "multi_ring, hierarchical, nccl");
   command->add_option("--compression", to.compression,
                       "Of neighbor_allreduce, allreduce, named, win_put and win_accumulate: f16, "
-                      "bf16, sketch; none");
+                      "bf16, sketch, e4m3, e5m2; none");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
   command->add_option("--transport", to.transport,
                       "shm, ib, ucx, or automatic: as a program with these settings "
                       "[WEFT_TRANSPORTS, WEFT_INTERFACES; without them shm]");
   command->add_option("--memory", to.memory,
                       "Buffers: weft (weft::allocate), private, or device (a GPU)");
-  command->add_option("--type", to.type, "Elements: f16, bf16, f32, f64, i16, i32, i64, bytes");
+  command->add_option("--type", to.type,
+                      "Elements: e4m3, e5m2, f16, bf16, f32, f64, i16, i32, i64, bytes");
   command->add_option("--target", to.target,
                       "What rank 1 does during an operation of a window: waits (for a signal), "
                       "sleeps, computes, stopped (by SIGSTOP)");

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/half/half.h"
+
 namespace weft {
 namespace {
 
@@ -27,10 +29,11 @@ std::uint32_t seed_of(Rank rank, std::uint64_t lap) {
 }
 
 // How one type holds a number. kSpacing: the relative distance of neighboring values; kUnit: what
-// one step of hashed() is worth.
+// one step of hashed() is worth; kCut: how many of its bits are left out, so that the type has all numbers.
 template <class T>
 struct Plain {
   using Stored = T;
+  static constexpr int kCut = 0;
   static constexpr double kSpacing =
       std::is_integral_v<T> ? 0 : static_cast<double>(std::numeric_limits<T>::epsilon());
   static constexpr double kUnit = std::is_integral_v<T> ? 1 : 1.0 / 64;
@@ -40,6 +43,7 @@ struct Plain {
 
 struct Bfloat16 {
   using Stored = std::uint16_t;
+  static constexpr int kCut = 0;
   static constexpr double kSpacing = 1.0 / 128;
   static constexpr double kUnit = 1.0 / 64;
   static Stored encode(std::int32_t v) {
@@ -52,6 +56,7 @@ struct Bfloat16 {
 
 struct Float16 {
   using Stored = std::uint16_t;
+  static constexpr int kCut = 0;
   static constexpr double kSpacing = 1.0 / 1024;
   static constexpr double kUnit = 1.0 / 64;
   // Exact and never subnormal for our values: the sign, the exponent rebiased, the mantissa cut.
@@ -70,6 +75,17 @@ struct Float16 {
   }
 };
 
+// -8…7 is exact in both.
+template <std::uint8_t (*kNarrow)(float), float (*kWiden)(std::uint8_t), int kMantissaBits>
+struct Float8 {
+  using Stored = std::uint8_t;
+  static constexpr int kCut = 4;
+  static constexpr double kSpacing = 1.0 / (1 << kMantissaBits);
+  static constexpr double kUnit = 1;
+  static Stored encode(std::int32_t v) { return kNarrow(static_cast<float>(v)); }
+  static double decode(Stored v) { return double{kWiden(v)}; }
+};
+
 template <class Visit>
 auto with_format(DataType type, Visit visit) {
   switch (type) {
@@ -81,6 +97,10 @@ auto with_format(DataType type, Visit visit) {
       return visit(Plain<double>{});
     case DataType::bytes:
       return visit(Plain<std::int8_t>{});
+    case DataType::e4m3:
+      return visit(Float8<e4m3_from_f32, f32_from_e4m3, 3>{});
+    case DataType::e5m2:
+      return visit(Float8<e5m2_from_f32, f32_from_e5m2, 2>{});
     case DataType::i16:
       return visit(Plain<std::int16_t>{});
     case DataType::i32:
@@ -98,16 +118,18 @@ struct Reference {
   std::array<double, kBlock> size;  // sum of the terms' magnitudes
 };
 
-void refer(Reference& reference, std::span<const Recipe::Source> sources, double unit,
-           std::uint64_t lap, std::size_t first, std::size_t count) {
+template <class Format>
+void refer(Reference& reference, std::span<const Recipe::Source> sources, std::uint64_t lap,
+           std::size_t first, std::size_t count) {
   reference.value.fill(0);
   reference.size.fill(0);
   for (const Recipe::Source& source : sources) {
     const std::uint32_t seed = seed_of(source.rank, lap);
     const auto start = static_cast<std::uint32_t>(first);
     for (std::size_t i = 0; i < count; ++i) {
-      const double term =
-          source.weight * unit * hashed(seed, start + static_cast<std::uint32_t>(i));
+      const std::int32_t drawn =
+          hashed(seed, start + static_cast<std::uint32_t>(i)) >> Format::kCut;
+      const double term = source.weight * Format::kUnit * drawn;
       reference.value[i] += term;
       reference.size[i] += std::abs(term);
     }
@@ -124,7 +146,7 @@ Status compare_part(const void* got, std::size_t offset, std::size_t count,
   Reference reference;
   for (std::size_t first = 0; first < count; first += kBlock) {
     const std::size_t now = std::min(kBlock, count - first);
-    refer(reference, sources, Format::kUnit, lap, offset + first, now);
+    refer<Format>(reference, sources, lap, offset + first, now);
     for (std::size_t i = 0; i < now; ++i) {
       const double value = Format::decode(stored[first + i]);
       if (std::abs(value - reference.value[i]) <= tolerance * reference.size[i]) continue;
@@ -144,7 +166,7 @@ void fill(DataType type, void* to, std::size_t count, Rank rank, std::uint64_t l
   with_format(type, [&]<class Format>(Format) {
     auto* stored = static_cast<typename Format::Stored*>(to);
     for (std::size_t i = 0; i < count; ++i) {
-      stored[i] = Format::encode(hashed(seed, static_cast<std::uint32_t>(i)));
+      stored[i] = Format::encode(hashed(seed, static_cast<std::uint32_t>(i)) >> Format::kCut);
     }
   });
 }
