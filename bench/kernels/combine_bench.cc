@@ -102,7 +102,8 @@ const bool kRegistered = [] {
   for (const std::int64_t size : kSizes) copy->Arg(size);
   for (const StoreKind store : {StoreKind::cached, StoreKind::streaming}) {
     add(DataType::f32, Reduction::weighted_sum, store, {1, 2, 3, 4, 5, 8, 17, 64}, kSizes);
-    for (const DataType type : {DataType::f16, DataType::bf16, DataType::f64}) {
+    for (const DataType type :
+         {DataType::f16, DataType::bf16, DataType::f64, DataType::e4m3, DataType::e5m2}) {
       add(type, Reduction::weighted_sum, store, {2, 3, 8}, kSizes);
     }
   }

@@ -13,7 +13,7 @@ static_assert(WEFT_PEER_LEFT == static_cast<weft_code>(weft::Code::peer_left));
 static_assert(WEFT_BYTES == static_cast<weft_data_type>(weft::DataType::bytes));
 static_assert(WEFT_E5M2 == static_cast<weft_data_type>(weft::DataType::e5m2));
 static_assert(WEFT_E5M2 + 1 == static_cast<weft_data_type>(weft::kDataTypes));
-static_assert(WEFT_COMPRESSION_E5M2 + 1 == static_cast<weft_compression>(weft::kCompressions));
+static_assert(WEFT_COMPRESSION_LOW_RANK + 1 == static_cast<weft_compression>(weft::kCompressions));
 static_assert(WEFT_F32 == static_cast<weft_data_type>(weft::DataType::f32));
 static_assert(WEFT_BIT_XOR == static_cast<weft_reduce_op>(weft::ReduceOp::bit_xor));
 static_assert(WEFT_AVERAGE == static_cast<weft_reduce_op>(weft::ReduceOp::average));

@@ -25,7 +25,7 @@ Status check_type(weft_data_type type) {
 }
 
 Status check_compression(const char* member, weft_compression value) {
-  return check_number(member, value, WEFT_COMPRESSION_E5M2, "compression");
+  return check_number(member, value, WEFT_COMPRESSION_LOW_RANK, "compression");
 }
 
 Status check_flag(const char* member, std::int32_t value) {
@@ -103,6 +103,8 @@ Status convert(const weft_request& from, Converted& converted) {
   }
   WEFT_RETURN_IF_ERROR(check_compression("compression", from.compression));
   to.compression = static_cast<Compression>(from.compression);
+  if (from.low_rank < 0) return argument_error("low_rank", "is below 0");
+  if (from.low_rank != 0) to.low_rank.rank = static_cast<std::uint32_t>(from.low_rank);
   if (from.feedback != nullptr) {
     WEFT_ASSIGN(const auto feedback, object_of(from.feedback, "feedback"));
     to.feedback = &converted.feedback.emplace(*feedback);

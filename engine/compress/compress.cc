@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/compress/low_rank.h"
 #include "engine/compress/sketch.h"
 #include "engine/half/half.h"
 #include "engine/kernels/kernels.h"
@@ -40,8 +41,14 @@ std::size_t body_bytes(Compression compression, std::size_t count) {
     case Compression::e4m3:
     case Compression::e5m2:
       return sizeof(float) + count;
+    case Compression::low_rank:
+      break;
   }
   return 0;
+}
+std::size_t body_bytes(const Encoding& encoding, Compression form, std::size_t count) {
+  return form == Compression::low_rank ? low_rank::body_bytes(low_rank::Shape::of(encoding, count))
+                                       : body_bytes(form, count);
 }
 
 // Narrow types are widened so many elements at a time.
@@ -117,6 +124,8 @@ void each_value(Compression compression, const std::byte* body, std::size_t coun
       return each_scaled(kE4m3, body, count, take);
     case Compression::e5m2:
       return each_scaled(kE5m2, body, count, take);
+    case Compression::low_rank:
+      return;
   }
 }
 
@@ -129,18 +138,20 @@ void encode_bf16(std::span<const float> values, std::byte* body) {
 
 }  // namespace
 
-std::size_t encoded_bytes(Compression compression, std::size_t count) {
-  return sizeof(Header) + body_bytes(compression, count);
+std::size_t encoded_bytes(const Encoding& encoding, std::size_t count) {
+  return sizeof(Header) + body_bytes(encoding, encoding.form(count), count);
 }
 
-void Encoder::encode(Compression compression, std::span<const float> values,
+void Encoder::encode(const Encoding& encoding, std::span<const float> values,
                      std::span<std::byte> into) {
-  invariant(into.size() == encoded_bytes(compression, values.size()),
+  invariant(into.size() == encoded_bytes(encoding, values.size()),
             "encoded tensors have an exact size");
-  const Header header{kMagic, kVersion, static_cast<std::uint8_t>(compression), 0, values.size()};
+  const Compression form = encoding.form(values.size());
+  count_encoded(form, into.size());
+  const Header header{kMagic, kVersion, static_cast<std::uint8_t>(form), 0, values.size()};
   std::memcpy(into.data(), &header, sizeof header);
   std::byte* const body = into.data() + sizeof header;
-  switch (compression) {
+  switch (form) {
     case Compression::none:
       if (!values.empty()) std::memcpy(body, values.data(), values.size_bytes());
       return;
@@ -154,11 +165,15 @@ void Encoder::encode(Compression compression, std::span<const float> values,
       return encode_scaled(kE4m3, values, body);
     case Compression::e5m2:
       return encode_scaled(kE5m2, values, body);
+    case Compression::low_rank:
+      invariant(encoding.check("", values.size()).ok(), "a matrix has whole rows");
+      return low_rank::encode(values, low_rank::Shape::of(encoding, values.size()), body);
   }
 }
 
-Result<Encoded> Encoded::open(std::span<const std::byte> bytes, Compression compression,
+Result<Encoded> Encoded::open(std::span<const std::byte> bytes, const Encoding& encoding,
                               std::size_t count) {
+  const Compression form = encoding.form(count);
   const auto wrong = [](std::string what) { return Status(Code::mismatch, std::move(what)); };
   Header header;
   if (bytes.size() < sizeof header) {
@@ -172,31 +187,41 @@ Result<Encoded> Encoded::open(std::span<const std::byte> bytes, Compression comp
         fmt::format("an encoded tensor has version {}, and this is {}: another version of Weft?",
                     header.version, kVersion));
   }
-  if (header.compression != static_cast<std::uint8_t>(compression)) {
+  if (header.compression != static_cast<std::uint8_t>(form)) {
     return wrong(fmt::format("a tensor is encoded as {}, and this rank uses {}",
                              header.compression >= kCompressions
                                  ? fmt::format("compression {}", header.compression)
                                  : std::string(name(static_cast<Compression>(header.compression))),
-                             name(compression)));
+                             name(form)));
   }
   if (header.count != count) {
     return wrong(
         fmt::format("an encoded tensor has {} elements, and this one {}", header.count, count));
   }
-  if (bytes.size() != encoded_bytes(compression, count)) {
+  if (bytes.size() != encoded_bytes(encoding, count)) {
     return wrong(fmt::format("an encoded tensor of {} elements has {} bytes instead of {}", count,
-                             bytes.size(), encoded_bytes(compression, count)));
+                             bytes.size(), encoded_bytes(encoding, count)));
   }
-  return Encoded(compression, bytes.subspan(sizeof header));
+  const std::span<const std::byte> body = bytes.subspan(sizeof header);
+  if (form == Compression::low_rank)
+    WEFT_RETURN_IF_ERROR(low_rank::check(body, low_rank::Shape::of(encoding, count)));
+  return Encoded(encoding, form, body);
 }
 
 void Encoded::decode(std::span<float> to) const {
-  each_value(compression_, body_.data(), to.size(),
-             [to](std::size_t i, float value) { to[i] = value; });
+  if (form_ == Compression::low_rank) {
+    const auto shape = low_rank::Shape::of(encoding_, to.size());
+    return low_rank::add(body_.data(), shape, 1, false, to);
+  }
+  each_value(form_, body_.data(), to.size(), [to](std::size_t i, float value) { to[i] = value; });
 }
 
 void Encoded::add(float weight, std::span<float> to) const {
-  each_value(compression_, body_.data(), to.size(),
+  if (form_ == Compression::low_rank) {
+    const auto shape = low_rank::Shape::of(encoding_, to.size());
+    return low_rank::add(body_.data(), shape, weight, true, to);
+  }
+  each_value(form_, body_.data(), to.size(),
              [to, weight](std::size_t i, float value) { to[i] += weight * value; });
 }
 
@@ -204,7 +229,7 @@ Status from_rank(Rank rank, const Status& status) {
   return Status(status.code(), fmt::format("rank {}: {}", rank, status.text()), rank);
 }
 
-Status combine_encoded(Compression compression, std::span<Term> terms, std::span<const Rank> ranks,
+Status combine_encoded(const Encoding& encoding, std::span<Term> terms, std::span<const Rank> ranks,
                        std::span<float> y) {
   const double divisor = take_divisor(terms);
   const std::span<const float> x(static_cast<const float*>(terms.front().data), y.size());
@@ -213,9 +238,9 @@ Status combine_encoded(Compression compression, std::span<Term> terms, std::span
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const Term& term = terms[i + 1];
     if (term.data == nullptr) continue;
-    const Result<Encoded> encoded = Encoded::open(
-        {static_cast<const std::byte*>(term.data), encoded_bytes(compression, y.size())},
-        compression, y.size());
+    const Result<Encoded> encoded =
+        Encoded::open({static_cast<const std::byte*>(term.data), encoded_bytes(encoding, y.size())},
+                      encoding, y.size());
     if (!encoded.ok()) return from_rank(ranks[i], encoded.status());
     encoded->add(static_cast<float>(term.weight), y);
   }
@@ -229,12 +254,12 @@ void drop_what_is_not_finite(std::span<float> values) {
   for (float& value : values) value = std::isfinite(value) ? value : 0.0F;
 }
 
-void Encoder::encode(Compression compression, std::span<const float> values,
+void Encoder::encode(const Encoding& encoding, std::span<const float> values,
                      std::span<std::byte> into, std::span<float> residual) {
-  if (residual.empty()) return encode(compression, values, into);
+  if (residual.empty()) return encode(encoding, values, into);
   for (std::size_t i = 0; i < values.size(); ++i) residual[i] += values[i];
-  encode(compression, residual, into);
-  const Result<Encoded> sent = Encoded::open(into, compression, values.size());
+  encode(encoding, residual, into);
+  const Result<Encoded> sent = Encoded::open(into, encoding, values.size());
   sent->add(-1.0F, residual);
   drop_what_is_not_finite(residual);
 }

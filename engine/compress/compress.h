@@ -5,6 +5,8 @@
 //   e4m3, e5m2  1 byte an element and 4 bytes: the same after a division by a power of two, the smallest one
 //               with which the largest finite element has a value in that type. NaN stays NaN. Infinity
 //               stays what it is in e5m2, and is NaN in e4m3, which has none.
+//   low_rank    a matrix as U diag(s) V^T with few columns: f16 for U and V, f32 for s. If that would not be
+//               smaller than the sketch, the sketch travels, and the header says so.
 //   sketch      1 byte an element and a table of 1 KiB (Canary, section 4.3.1, "gradient sketch"): values
 //               in order are cut into at most 253 buckets that hold about equally many, and an
 //               element travels as the number of its bucket.
@@ -22,9 +24,14 @@
 //   that if what is lost is added to the next one (weft/feedback.h). Tensors where the largest values
 //   matter most are better sent as f16.
 //
+// What low rank promises, for a matrix A of which k singular values are kept:
+// - A matrix of rank k or less comes back to within 2^-9 sqrt(k) of its Frobenius norm. Of any other matrix
+//   the best approximation of rank k leaves e; here 2 e are left at most, nearly always less than 1.1 e.
+// - One NaN or infinity makes all elements NaN.
+//
 // Encoding depends on the values alone, so equal tensors have equal bytes, on every machine of the same byte
-// order. Encoded tensors have an exact size, a version and their count, which open() compares.
-// Nothing is allocated but by an Encoder's first sketch and by the first use of a residual.
+// order; of low rank, on every machine with the same processor. Encoded tensors have an exact size, a version and their count, which open() compares.
+// Nothing is allocated but by an Encoder's first sketch, by the first use of a residual, and for low rank.
 #pragma once
 
 #include <weft/feedback.h>
@@ -44,10 +51,38 @@
 
 namespace weft {
 
-// The exact size of `count` encoded elements.
-[[nodiscard]] std::size_t encoded_bytes(Compression compression, std::size_t count);
+// How a tensor is encoded. A compression alone is one, except low_rank.
+struct Encoding {
+  Encoding(Compression how) : compression(how) {}
+  Encoding(Compression how, const LowRank& matrix)
+      : compression(how), low_rank(how == Compression::low_rank ? matrix : LowRank{}) {}
+  // That of a request. The rows of a matrix are the first extent of its shape, unless they are given.
+  explicit Encoding(const Request& request);
 
-// Encodes; holds about 330 KiB of scratch after its first sketch. One thread at a time.
+  // As what a tensor of so many elements travels: of low rank, as what is smaller, that or a sketch.
+  [[nodiscard]] Compression form(std::size_t count) const;
+  // What cannot be cut between elements: a row of a matrix, else one element.
+  [[nodiscard]] std::size_t unit(std::size_t count) const;
+  // That of a part of the tensor, which is a number of units.
+  [[nodiscard]] Encoding of_part(std::size_t count, std::size_t part) const;
+  // invalid_argument: a tensor of so many elements is no matrix like this.
+  [[nodiscard]] Status check(std::string_view what, std::size_t count) const;
+
+  Compression compression;
+  LowRank low_rank{};
+};
+
+// The exact size of `count` encoded elements.
+[[nodiscard]] std::size_t encoded_bytes(const Encoding& encoding, std::size_t count);
+
+// What was encoded in this process so far, by the form in which it travels.
+struct EncodedCounts {
+  std::uint64_t tensors = 0;  // and blocks of tensors
+  std::uint64_t bytes = 0;    // encoded
+};
+[[nodiscard]] EncodedCounts encoded_counts(Compression form);
+
+// Encodes; holds about 450 KiB of scratch after its first sketch. One thread at a time.
 class Encoder {
  public:
   Encoder();
@@ -56,9 +91,9 @@ class Encoder {
   Encoder& operator=(Encoder&&) noexcept;
 
   // `into` has encoded_bytes() bytes, at any address.
-  void encode(Compression compression, std::span<const float> values, std::span<std::byte> into);
+  void encode(const Encoding& encoding, std::span<const float> values, std::span<std::byte> into);
   // Encodes values + residual, and leaves in the residual what that has lost. An empty residual: the values.
-  void encode(Compression compression, std::span<const float> values, std::span<std::byte> into,
+  void encode(const Encoding& encoding, std::span<const float> values, std::span<std::byte> into,
               std::span<float> residual);
 
  private:
@@ -74,17 +109,18 @@ class Encoded {
   // `mismatch`, which names what differs, if the bytes are not `count` elements in this compression:
   // cut short, too long, of another version, or of a peer that compresses in another way.
   [[nodiscard]] static Result<Encoded> open(std::span<const std::byte> bytes,
-                                            Compression compression, std::size_t count);
+                                            const Encoding& encoding, std::size_t count);
   // to[i] = value i.
   void decode(std::span<float> to) const;
   // to[i] += weight * value i.
   void add(float weight, std::span<float> to) const;
 
  private:
-  Encoded(Compression compression, std::span<const std::byte> body)
-      : compression_(compression), body_(body) {}
+  Encoded(const Encoding& encoding, Compression form, std::span<const std::byte> body)
+      : encoding_(encoding), form_(form), body_(body) {}
 
-  Compression compression_;
+  Encoding encoding_;
+  Compression form_;
   std::span<const std::byte> body_;  // without the header
 };
 
@@ -94,7 +130,7 @@ class Encoded {
 // y := the weighted sum of x and of encoded tensors, divided if it is a mean (take_divisor()). The first term
 // is x itself, f32 like y, which it may be; the others are encoded, and ranks[i] sent terms[i + 1]. Terms
 // without data are left out.
-[[nodiscard]] Status combine_encoded(Compression compression, std::span<Term> terms,
+[[nodiscard]] Status combine_encoded(const Encoding& encoding, std::span<Term> terms,
                                      std::span<const Rank> ranks, std::span<float> y);
 
 // What is not finite becomes 0.
@@ -138,10 +174,10 @@ class Encodings {
   // Memory that no peer reads any more.
   void give(Memory memory);
   // Encoder::encode().
-  void encode(Compression how, std::span<const float> values, std::span<std::byte> into,
+  void encode(const Encoding& how, std::span<const float> values, std::span<std::byte> into,
               std::span<float> residual = {});
   // Takes memory, and encodes into it.
-  [[nodiscard]] Result<Memory> encode(Compression how, std::span<const float> values,
+  [[nodiscard]] Result<Memory> encode(const Encoding& how, std::span<const float> values,
                                       std::span<float> residual);
 
  private:

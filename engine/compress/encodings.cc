@@ -24,13 +24,13 @@ void Encodings::give(Memory memory) {
   free_.push_back(std::move(memory));
 }
 
-void Encodings::encode(Compression how, std::span<const float> values, std::span<std::byte> into,
-                       std::span<float> residual) {
+void Encodings::encode(const Encoding& how, std::span<const float> values,
+                       std::span<std::byte> into, std::span<float> residual) {
   const std::lock_guard lock(encoder_mutex_);
   encoder_.encode(how, values, into, residual);
 }
 
-Result<Memory> Encodings::encode(Compression how, std::span<const float> values,
+Result<Memory> Encodings::encode(const Encoding& how, std::span<const float> values,
                                  std::span<float> residual) {
   const std::size_t bytes = encoded_bytes(how, values.size());
   WEFT_ASSIGN(Memory memory, take(bytes));

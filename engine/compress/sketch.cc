@@ -17,8 +17,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "engine/compress/compress.h"
+#include "engine/kernels/kernels.h"
 
 namespace weft {
 namespace {
@@ -34,6 +37,8 @@ constexpr double kFarFromZero = 4.0, kLargestCenter = 0x1p100;
 
 constexpr std::size_t kNegative = kCells / 2;
 constexpr std::size_t kInfinity = 0x7F80;
+constexpr std::size_t kGroup = 64;  // cells with the same sign
+static_assert(kInfinity % kGroup == 0);
 
 std::size_t cell_of(float value) {
   return std::bit_cast<std::uint32_t>(value) >> 16;
@@ -45,82 +50,106 @@ constexpr std::size_t cell_at(std::size_t place) {
   return place < kInfinity ? kNegative + kInfinity - 1 - place : place - kInfinity;
 }
 
-// Calls take(value) for what the buckets are cut by: all values, or one out of each of kSample equal parts,
-// at a place that does not repeat with the layout of the tensor.
-template <class Take>
-void each_sample(std::span<const float> values, Take take) {
-  if (values.size() <= kCountedWhole) {
-    for (const float value : values) take(value);
-    return;
-  }
+// What the buckets are cut by: all values, or one out of each of kSample equal parts, at a place that does not
+// repeat with the layout of the tensor.
+std::span<const float> sample_of(std::span<const float> values, std::vector<float>& scratch) {
+  if (values.size() <= kCountedWhole) return values;
   const std::size_t part = values.size() / kSample;
   std::uint32_t place = 0x9E3779B9;
+  scratch.resize(kSample);
   for (std::size_t i = 0; i < kSample; ++i) {
     place = place * 1664525 + 1013904223;
-    take(values[i * part + (std::uint64_t{place} * part >> 32)]);
+    scratch[i] = values[i * part + (std::uint64_t{place} * part >> 32)];
   }
+  return scratch;
 }
 
 // What is subtracted before a value gets its cell.
-float center_of(std::span<const float> values) {
-  double sum = 0, squares = 0;
-  std::size_t count = 0;
-  each_sample(values, [&](float value) {
-    if (!std::isfinite(value)) return;
-    sum += value;
-    squares += double{value} * value;
-    ++count;
-  });
-  if (count == 0) return 0;
-  const double mean = sum / static_cast<double>(count);
-  const double variance = std::max(0.0, squares / static_cast<double>(count) - mean * mean);
+float center_of(std::span<const float> sample) {
+  const Moments of = moments(sample);
+  if (of.count == 0) return 0;
+  const auto count = static_cast<double>(of.count);
+  const double mean = of.sum / count;
+  const double variance = std::max(0.0, of.squares / count - mean * mean);
   const bool is_far = mean * mean > kFarFromZero * kFarFromZero * variance;
   return is_far && std::abs(mean) < kLargestCenter ? static_cast<float>(mean) : 0.0F;
 }
 
-}  // namespace
-
-struct Encoder::Cut {
-  std::array<std::uint32_t, kCells> counts;  // of the sample, by cell
-  std::array<std::uint8_t, kCells> codes;    // by cell
-
-  // Counts the sample; returns how much of it is finite.
-  std::size_t count(std::span<const float> values, float center);
-  // Cuts the counted cells into buckets.
-  void cut(std::size_t counted);
-  [[nodiscard]] std::uint8_t code_of(float centered) const { return codes[cell_of(centered)]; }
+// The cell of a value, with a center and without one: most tensors have none.
+struct Centered {
+  float center;
+  std::size_t operator()(float value) const { return cell_of(value - center); }
+};
+struct Uncentered {
+  std::size_t operator()(float value) const { return cell_of(value); }
 };
 
-std::size_t Encoder::Cut::count(std::span<const float> values, float center) {
-  counts.fill(0);
-  std::size_t finite = 0;
-  each_sample(values, [&](float value) {
-    const std::size_t cell = cell_of(value - center);
+}  // namespace
+
+// Most tensors use few of the cells, so groups of cells that have none are passed over.
+struct Encoder::Cut {
+  std::array<std::uint32_t, kCells> counts;        // of the sample, by cell; 0 between two sketches
+  std::array<std::uint8_t, kCells / kGroup> used;  // whether a group of cells has any; the same
+  std::array<std::uint8_t, kCells> codes;          // by cell
+  std::array<std::uint32_t, kSketchCodes> members;  // of the sample, by code
+  std::vector<float> sample;
+
+  // Counts the sample; returns how much of it is finite.
+  template <class CellOf>
+  std::size_t count(std::span<const float> values, CellOf cell);
+  // Cuts the counted cells into buckets.
+  void cut(std::size_t counted);
+  // The means of the buckets, and the codes of the values.
+  template <class CellOf>
+  void encode(std::span<const float> values, std::span<const float> sample, CellOf cell,
+              std::byte* table, std::byte* codes_of_values);
+};
+
+template <class CellOf>
+std::size_t Encoder::Cut::count(std::span<const float> values, CellOf cell_of) {
+  for (const float value : values) {
+    const std::size_t cell = cell_of(value);
     ++counts[cell];
-    finite += cell % kNegative < kInfinity ? 1 : 0;
-  });
+    used[cell / kGroup] = 1;
+  }
+  std::size_t finite = values.size();
+  for (const std::size_t first : {kInfinity, kNegative + kInfinity}) {
+    for (std::size_t cell = first; cell < first + kNegative - kInfinity; ++cell)
+      finite -= std::exchange(counts[cell], 0);
+  }
   return finite;
 }
 
+// Cells are taken in the order of their values.
 void Encoder::Cut::cut(std::size_t counted) {
   std::size_t left = counted;  // of the sample, not yet in a bucket that is closed
-  std::size_t bucket = 0, held = 0;
-  const auto share = [&] { return (left + kBuckets - bucket - 1) / (kBuckets - bucket); };
+  std::size_t bucket = 0, held = 0, share = 0;
+  const auto open = [&] { share = (left + kBuckets - bucket - 1) / (kBuckets - bucket); };
   const auto close = [&] {
     if (held == 0 || bucket + 1 == kBuckets) return;
     left -= held;
     held = 0;
     ++bucket;
+    open();
   };
-  for (std::size_t place = 0; place < kFinite; ++place) {
-    const std::size_t cell = cell_at(place);
-    const std::size_t here = counts[cell];
-    const bool is_heavy = here != 0 && here >= 2 * share();
+  const auto take = [&](std::size_t cell) {
+    const std::size_t here = std::exchange(counts[cell], 0);
+    const bool is_heavy = here != 0 && here >= 2 * share;
     if (is_heavy) close();
     codes[cell] = static_cast<std::uint8_t>(bucket);
-    if (here == 0) continue;
+    members[bucket] += static_cast<std::uint32_t>(here);
     held += here;
-    if (is_heavy || held >= share()) close();
+    if (here != 0 && (is_heavy || held >= share)) close();
+  };
+  members.fill(0);
+  open();
+  for (std::size_t place = 0; place < kFinite; place += kGroup) {
+    const std::size_t group = cell_at(place) / kGroup;
+    if (std::exchange(used[group], 0) == 0) {
+      std::fill_n(codes.data() + group * kGroup, kGroup, static_cast<std::uint8_t>(bucket));
+      continue;
+    }
+    for (std::size_t i = 0; i < kGroup; ++i) take(cell_at(place + i));
   }
   for (std::size_t cell = kInfinity; cell < kNegative; ++cell)
     codes[cell] = codes[kNegative + cell] = kNan;
@@ -128,22 +157,21 @@ void Encoder::Cut::cut(std::size_t counted) {
   codes[kNegative + kInfinity] = kLowest;
 }
 
-Encoder::Encoder() = default;
-Encoder::~Encoder() = default;
-Encoder::Encoder(Encoder&&) noexcept = default;
-Encoder& Encoder::operator=(Encoder&&) noexcept = default;
-
-void Encoder::sketch(std::span<const float> values, std::byte* table, std::byte* codes) {
-  if (cut_ == nullptr) cut_ = std::make_unique<Cut>();
-  const float center = center_of(values);
-  cut_->cut(cut_->count(values, center));
+template <class CellOf>
+void Encoder::Cut::encode(std::span<const float> values, std::span<const float> from,
+                          CellOf cell_of, std::byte* table, std::byte* codes_of_values) {
   std::array<double, kSketchCodes> sums{};
-  std::array<std::uint32_t, kSketchCodes> members{};
-  each_sample(values, [&](float value) {
-    const std::uint8_t code = cut_->code_of(value - center);
-    sums[code] += value;
-    ++members[code];
-  });
+  if (from.size() == values.size()) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint8_t code = codes[cell_of(values[i])];
+      codes_of_values[i] = std::byte{code};
+      sums[code] += values[i];
+    }
+  } else {
+    for (const float value : from) sums[codes[cell_of(value)]] += value;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      codes_of_values[i] = std::byte{codes[cell_of(values[i])]};
+  }
   std::array<float, kSketchCodes> means{};
   for (std::size_t code = 0; code < kBuckets; ++code) {
     if (members[code] != 0) {
@@ -156,8 +184,23 @@ void Encoder::sketch(std::span<const float> values, std::byte* table, std::byte*
   means[kHighest] = std::numeric_limits<float>::infinity();
   means[kNan] = std::numeric_limits<float>::quiet_NaN();
   std::memcpy(table, means.data(), kSketchTable);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    codes[i] = std::byte{cut_->code_of(values[i] - center)};
+}
+
+Encoder::Encoder() = default;
+Encoder::~Encoder() = default;
+Encoder::Encoder(Encoder&&) noexcept = default;
+Encoder& Encoder::operator=(Encoder&&) noexcept = default;
+
+void Encoder::sketch(std::span<const float> values, std::byte* table, std::byte* codes) {
+  if (cut_ == nullptr) cut_ = std::make_unique<Cut>();
+  const std::span<const float> sample = sample_of(values, cut_->sample);
+  const float center = center_of(sample);
+  const auto by = [&](auto cell_of) {
+    cut_->cut(cut_->count(sample, cell_of));
+    cut_->encode(values, sample, cell_of, table, codes);
+  };
+  if (center == 0) return by(Uncentered());
+  by(Centered{center});
 }
 
 }  // namespace weft

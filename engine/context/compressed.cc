@@ -34,6 +34,12 @@ std::span<const float> block_of(const Input& x, std::size_t each, std::size_t bl
   return all.subspan(begin, std::min(each, all.size() - begin));
 }
 
+// Elements of a block: a number of whole units, so that all but the last blocks have equally many.
+std::size_t block_elements(std::size_t unit, std::size_t count, std::size_t blocks) {
+  const std::size_t units = count / unit;
+  return (units + blocks - 1) / blocks * unit;
+}
+
 // Operands of the host, whose input is there when the gate says so, and whose output is there when ended()
 // returns.
 class HostOperands : public DeviceOperands {
@@ -69,7 +75,7 @@ class Compressed::Neighbors final : public HostOperands {
       : encodings_(std::move(encodings)),
         x_(request.input),
         y_(request.output),
-        compression_(request.compression),
+        encoding_(request),
         sent_(std::move(sent)),
         received_(std::move(received)),
         sources_(std::move(sources)),
@@ -82,19 +88,19 @@ class Compressed::Neighbors final : public HostOperands {
 
  private:
   Status take() override {
-    const std::size_t each = encoded_bytes(compression_, x_.count);
+    const std::size_t each = encoded_bytes(encoding_, x_.count);
     weights_.front().data = x_.data;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       Term& term = weights_[i + 1];
       if (!is_unused(term.weight)) term.data = received_.as<std::byte>() + i * each;
     }
-    return combine_encoded(compression_, weights_, sources_, floats(y_));
+    return combine_encoded(encoding_, weights_, sources_, floats(y_));
   }
 
   const std::shared_ptr<Encodings> encodings_;
   const Input x_;
   const Output y_;
-  const Compression compression_;
+  const Encoding encoding_;
   Memory sent_, received_;
   const std::vector<Rank> sources_;
   std::vector<Term> weights_;  // this rank's, and those of the sources; no data
@@ -108,11 +114,11 @@ class Compressed::Blocks {
         x_(request.input),
         y_(request.output),
         op_(request.op),
-        compression_(request.compression),
+        encoding_(request),
         rank_(static_cast<std::size_t>(rank)),
         size_(static_cast<std::size_t>(size)),
-        each_((x_.count + size_ - 1) / size_),
-        bytes_(encoded_bytes(compression_, each_)) {}
+        each_(block_elements(encoding_.unit(x_.count), x_.count, size_)),
+        bytes_(encoded_bytes(encoding_of(each_), each_)) {}
   ~Blocks() {
     if (!is_whole) return;
     for (Memory* memory : {&sent_, &received_, &sum_}) encodings_->give(std::move(*memory));
@@ -126,8 +132,8 @@ class Compressed::Blocks {
     WEFT_ASSIGN(sum_, encodings_->take(bytes_ + each_ * sizeof(float)));
     for (std::size_t block = 0; block < size_; ++block) {
       if (block != rank_)
-        encodings_->encode(compression_, block_of(x_, each_, block), encoded_block(sent_, block),
-                           lost_of(block));
+        encodings_->encode(encoding_of(block_of(x_, each_, block).size()),
+                           block_of(x_, each_, block), encoded_block(sent_, block), lost_of(block));
     }
     return {};
   }
@@ -148,8 +154,9 @@ class Compressed::Blocks {
     if (op_ == ReduceOp::average) {
       for (float& value : sum) value /= static_cast<float>(size_);
     }
-    const std::span<std::byte> encoded = bytes_at(sum_, 0, encoded_bytes(compression_, sum.size()));
-    encodings_->encode(compression_, sum, encoded);
+    const Encoding encoding = encoding_of(sum.size());
+    const std::span<std::byte> encoded = bytes_at(sum_, 0, encoded_bytes(encoding, sum.size()));
+    encodings_->encode(encoding, sum, encoded);
     keep_what_was_lost(sum, encoded);
     return {};
   }
@@ -158,7 +165,7 @@ class Compressed::Blocks {
     const std::span<float> lost = lost_of(rank_);
     if (!lost.empty()) {
       std::ranges::copy(sum, lost.begin());
-      Encoded::open(encoded, compression_, sum.size())->add(-1.0F, lost);
+      Encoded::open(encoded, encoding_of(sum.size()), sum.size())->add(-1.0F, lost);
       if (op_ == ReduceOp::average) {
         for (float& value : lost) value *= static_cast<float>(size_);
       }
@@ -191,6 +198,10 @@ class Compressed::Blocks {
   }
 
  private:
+  // That of a block with so many elements.
+  [[nodiscard]] Encoding encoding_of(std::size_t count) const {
+    return encoding_.of_part(x_.count, count);
+  }
   // The block of the residual; empty: there is none.
   [[nodiscard]] std::span<float> lost_of(std::size_t block) const {
     const std::span<float> all = residual_.values();
@@ -202,12 +213,12 @@ class Compressed::Blocks {
   [[nodiscard]] std::size_t sum_offset() const { return (bytes_ + 3) / 4 * 4; }
   [[nodiscard]] std::span<std::byte> encoded_block(const Memory& memory, std::size_t block) const {
     const std::size_t count = block_of(x_, each_, block).size();
-    return bytes_at(memory, block * bytes_, encoded_bytes(compression_, count));
+    return bytes_at(memory, block * bytes_, encoded_bytes(encoding_of(count), count));
   }
   [[nodiscard]] Result<Encoded> open(std::size_t rank, std::size_t count) const {
-    Result<Encoded> encoded =
-        Encoded::open(bytes_at(received_, rank * bytes_, encoded_bytes(compression_, count)),
-                      compression_, count);
+    const Encoding encoding = encoding_of(count);
+    Result<Encoded> encoded = Encoded::open(
+        bytes_at(received_, rank * bytes_, encoded_bytes(encoding, count)), encoding, count);
     if (!encoded.ok()) return from_rank(static_cast<Rank>(rank), encoded.status());
     return encoded;
   }
@@ -216,7 +227,7 @@ class Compressed::Blocks {
   const Input x_;
   const Output y_;
   const ReduceOp op_;
-  const Compression compression_;
+  const Encoding encoding_;
   const std::size_t rank_, size_;
   const std::size_t each_;   // elements of a block; the last ones may have fewer
   const std::size_t bytes_;  // of an encoded block
@@ -260,6 +271,7 @@ Status Compressed::check(const Request& request) {
     return invalid(fmt::format("{}: compression ({}) takes f32, not {}", what,
                                name(request.compression), name(request.input.type)));
   }
+  WEFT_RETURN_IF_ERROR(Encoding(request).check(what, request.input.count));
   if (request.collective == Collective::allreduce && !is_sum) {
     return invalid(
         fmt::format("allreduce: {} of compressed tensors has no meaning; use sum or average",
@@ -296,7 +308,8 @@ Status Compressed::bind(const Request& request, Operation& operation) {
 }
 
 Status Compressed::bind_neighbors(const Request& request, Operation& operation) {
-  const std::size_t each = encoded_bytes(request.compression, request.input.count);
+  const Encoding encoding(request);
+  const std::size_t each = encoded_bytes(encoding, request.input.count);
   BoundCall& bound_call = operation.bound_call;
   std::vector<Term> weights;
   WEFT_RETURN_IF_ERROR(binder_.bind_encoded_neighbors(request, each, bound_call, weights));
@@ -307,8 +320,7 @@ Status Compressed::bind_neighbors(const Request& request, Operation& operation) 
   {
     WEFT_ASSIGN(const ResidualUse residual,
                 ResidualUse::begin(request.feedback, "neighbor_allreduce", request.input.count));
-    encodings_->encode(request.compression, floats(request.input), bytes_at(sent, 0, each),
-                       residual.values());
+    encodings_->encode(encoding, floats(request.input), bytes_at(sent, 0, each), residual.values());
   }
   bound_call.call.input = sent.data();
   bound_call.call.output = received.data();

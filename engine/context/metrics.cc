@@ -4,6 +4,7 @@
 #include <weft/memory.h>
 #include <weft/metrics.h>
 
+#include "engine/compress/compress.h"
 #include "engine/context/core.h"
 
 namespace weft {
@@ -28,6 +29,19 @@ class Process final : public MetricSource {
     to.counter("weft_gpu_operations_total", "", way("blocks"), gpu.with_blocks);
     to.counter("weft_gpu_operations_total", "", way("nccl"), gpu.by_nccl);
     to.gauge("weft_gpu_pinned_bytes", "Host memory pinned for them.", "", gpu.pinned_bytes);
+    for (std::size_t form = 1; form < kCompressions; ++form)
+      collect_encoded(to, static_cast<Compression>(form));
+  }
+
+ private:
+  // What was never used is not listed.
+  static void collect_encoded(Metrics& to, Compression form) {
+    const EncodedCounts found = encoded_counts(form);
+    if (found.tensors == 0) return;
+    const std::string label = metric_label("form", std::string(name(form)));
+    to.counter("weft_encoded_tensors_total", "Tensors, or blocks of them, that were compressed.",
+               label, found.tensors);
+    to.counter("weft_encoded_bytes_total", "The bytes that they became.", label, found.bytes);
   }
 };
 

@@ -92,13 +92,13 @@ struct Bf16 {
 };
 
 // Of the 8-bit types CUDA and the host have the same text.
-struct E4m3 {
+struct Fp8E4m3 {
   using Stored = std::uint8_t;
   using Value = float;
   static WEFT_BOTH Value widen(Stored x) { return f32_from_e4m3(x); }
   static WEFT_BOTH Stored narrow(Value x) { return e4m3_from_f32(x); }
 };
-struct E5m2 {
+struct Fp8E5m2 {
   using Stored = std::uint8_t;
   using Value = float;
   static WEFT_BOTH Value widen(Stored x) { return f32_from_e5m2(x); }
@@ -322,8 +322,8 @@ WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint
 #define WEFT_CASTS(WEFT_KERNEL, type, From)                                 \
   WEFT_KERNEL(cast_##type##_f16, (cast<From, F16>), CastArguments)          \
   WEFT_KERNEL(cast_##type##_bf16, (cast<From, Bf16>), CastArguments)        \
-  WEFT_KERNEL(cast_##type##_e4m3, (cast<From, E4m3>), CastArguments)        \
-  WEFT_KERNEL(cast_##type##_e5m2, (cast<From, E5m2>), CastArguments)        \
+  WEFT_KERNEL(cast_##type##_e4m3, (cast<From, Fp8E4m3>), CastArguments)     \
+  WEFT_KERNEL(cast_##type##_e5m2, (cast<From, Fp8E5m2>), CastArguments)     \
   WEFT_KERNEL(cast_##type##_f32, (cast<From, Plain<float>>), CastArguments) \
   WEFT_KERNEL(cast_##type##_f64, (cast<From, Plain<double>>), CastArguments)
 #define WEFT_KERNELS(WEFT_KERNEL)                              \
@@ -331,8 +331,8 @@ WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint
   WEFT_FLOATING_KERNELS(WEFT_KERNEL, bf16, Bf16)               \
   WEFT_FLOATING_KERNELS(WEFT_KERNEL, f32, Plain<float>)        \
   WEFT_FLOATING_KERNELS(WEFT_KERNEL, f64, Plain<double>)       \
-  WEFT_FLOATING_KERNELS(WEFT_KERNEL, e4m3, E4m3)               \
-  WEFT_FLOATING_KERNELS(WEFT_KERNEL, e5m2, E5m2)               \
+  WEFT_FLOATING_KERNELS(WEFT_KERNEL, e4m3, Fp8E4m3)            \
+  WEFT_FLOATING_KERNELS(WEFT_KERNEL, e5m2, Fp8E5m2)            \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, i8, Plain<std::int8_t>)    \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, u8, Plain<std::uint8_t>)   \
   WEFT_INTEGER_KERNELS(WEFT_KERNEL, i16, Plain<std::int16_t>)  \
@@ -345,7 +345,7 @@ WEFT_BOTH void occupy(const OccupyArguments& arguments, std::uint64_t, std::uint
   WEFT_CASTS(WEFT_KERNEL, bf16, Bf16)                          \
   WEFT_CASTS(WEFT_KERNEL, f32, Plain<float>)                   \
   WEFT_CASTS(WEFT_KERNEL, f64, Plain<double>)                  \
-  WEFT_CASTS(WEFT_KERNEL, e4m3, E4m3)                          \
-  WEFT_CASTS(WEFT_KERNEL, e5m2, E5m2)                          \
+  WEFT_CASTS(WEFT_KERNEL, e4m3, Fp8E4m3)                       \
+  WEFT_CASTS(WEFT_KERNEL, e5m2, Fp8E5m2)                       \
   WEFT_KERNEL(copy, (copy), CopyArguments)                     \
   WEFT_KERNEL(occupy, (occupy), OccupyArguments)

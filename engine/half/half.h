@@ -3,8 +3,8 @@
 // no instruction for them, by GPUs, and by tests as the reference. Values are passed as their bits.
 //
 // Narrowing rounds to nearest, ties to even; a NaN stays a NaN and becomes quiet. What is too large becomes
-// infinity. e4m3 has no infinity: what would round beyond 448, and infinity itself, become NaN there, as in
-// torch and ml_dtypes, so an overflow stays visible.
+// infinity. e4m3 has no infinity: what would round beyond 448, and infinity itself, become NaN there, so that
+// an overflow stays visible.
 #pragma once
 
 #include <bit>

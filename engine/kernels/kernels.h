@@ -90,6 +90,14 @@ void narrow(DataType type, std::span<const float> from, void* to, float factor =
 // The largest magnitude of the values that are finite; 0 if none is.
 [[nodiscard]] float largest_finite(std::span<const float> values);
 
+// Sums over the values that are finite, with the same bits on every machine.
+struct Moments {
+  double sum = 0;
+  double squares = 0;
+  std::size_t count = 0;
+};
+[[nodiscard]] Moments moments(std::span<const float> values);
+
 // A mean of k numbers as what rounds least: each is multiplied by a power of two, which is exact and
 // keeps the sum as small as the numbers are, and the sum is divided. If k is a power of two, the
 // weight is 1/k and the divisor 1.

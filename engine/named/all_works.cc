@@ -33,6 +33,7 @@ DataType type_of(const Request& request) {
 // Whether several tensors may travel as one.
 bool is_fusable(const NamedRequest& request) {
   if (request.algorithm == AllreduceAlgorithm::nccl) return false;  // what is packed is on the host
+  if (request.compression == Compression::low_rank) return false;   // two matrices are none
   switch (request.collective) {
     case Collective::allreduce:
     case Collective::local_allreduce:
@@ -43,6 +44,13 @@ bool is_fusable(const NamedRequest& request) {
     default:
       return false;
   }
+}
+
+// Of a matrix of low rank the rows and columns: a rank that has joined needs them.
+std::vector<std::size_t> shape_in_common(const Request& request) {
+  const std::size_t rows = Encoding(request).low_rank.rows;
+  return rows == 0 ? common_shape(request)
+                   : std::vector<std::size_t>{rows, request.input.count / rows};
 }
 
 // `origin` tells requests from each other whose weights may differ. Those of one request agree on
@@ -108,13 +116,14 @@ NamedRequest named_request_of(const Work& work) {
   request.op = first.op;
   request.algorithm = first.algorithm;
   request.compression = first.compression;
+  if (first.compression == Compression::low_rank) request.low_rank = first.low_rank.rank;
   request.root = first.root;
   request.weights = weights_of(work);
   request.priority = work.priority;
   if (first.collective == Collective::barrier) return request;
   for (const auto& each : work.requests)
     request.tensors.push_back(
-        {type_of(each->get()), common_count(each->get()), common_shape(each->get())});
+        {type_of(each->get()), common_count(each->get()), shape_in_common(each->get())});
   return request;
 }
 
@@ -299,6 +308,8 @@ Status AllWorks::begin_alone(Batch& batch) {
   request.op = run.request.op;
   request.algorithm = run.request.algorithm;
   request.compression = run.request.compression;
+  request.low_rank.rank = run.request.low_rank;
+  request.shape = run.shape.shape;
   request.input = in(batch.in.data, run.shape.count, run.shape.type);
   request.output = out(batch.out.data, run.shape.count, run.shape.type);
   WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes(), true));

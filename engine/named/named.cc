@@ -58,7 +58,8 @@ Status NamedObject::check(std::string_view name, std::span<const Request> reques
                                  each.shape.size(), kMostDimensions));
     const Request& first = requests.front();
     if (each.collective != first.collective || each.op != first.op || each.root != first.root ||
-        each.algorithm != first.algorithm || each.compression != first.compression)
+        each.algorithm != first.algorithm || each.compression != first.compression ||
+        each.low_rank.rank != first.low_rank.rank)
       return invalid(fmt::format("{}: the operations of a group must be of one kind", name));
   }
   return {};
@@ -114,8 +115,9 @@ Status NamedObject::encode(Work& work) {
                                  request.input.count);
   WEFT_ASSIGN(const ResidualUse residual,
               ResidualUse::begin(request.feedback, work.name, x.size()));
-  WEFT_ASSIGN(work.encoded, encodings_.encode(request.compression, x, residual.values()));
-  work.encoded_bytes = encoded_bytes(request.compression, x.size());
+  const Encoding encoding(request);
+  WEFT_ASSIGN(work.encoded, encodings_.encode(encoding, x, residual.values()));
+  work.encoded_bytes = encoded_bytes(encoding, x.size());
   return {};
 }
 

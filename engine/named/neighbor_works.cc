@@ -74,6 +74,7 @@ Status NeighborWorks::submit(const std::shared_ptr<Work>& work, std::int64_t now
   match.count = request.input.count;
   match.shape = common_shape(request);
   match.compression = request.compression;
+  match.low_rank = Encoding(request).low_rank;
   match.encoded_bytes = work->encoded_bytes;
   for (std::size_t s = 0; s < edges.sources.size(); ++s)
     match.sources.push_back({edges.sources[s].rank, count_from(request, s)});
@@ -514,7 +515,7 @@ Status NeighborWorks::combine_encoded(Open& open) {
     ranks.push_back(edge.rank);
     terms_.push_back({is_unused(edge.weight) ? nullptr : open.sources[s].data, edge.weight});
   }
-  return weft::combine_encoded(request.compression, terms_, ranks,
+  return weft::combine_encoded(Encoding(request), terms_, ranks,
                                {static_cast<float*>(request.output.data), request.output.count});
 }
 

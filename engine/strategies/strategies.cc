@@ -67,6 +67,8 @@ Status check_options(const StrategyRow& row, const Output& model, const Strategy
             ? fmt::format("peers is {}; 1 or 2 is needed", *each.value)
             : fmt::format("{} is {}; 0 to below 1 is needed", each.name, *each.value));
   }
+  if (options.compression == Compression::low_rank)
+    return invalid(row.name, "compression (low_rank) takes matrices, and a model is none");
   if (options.compression != Compression::none && model.type != DataType::f32) {
     return invalid(row.name, fmt::format("a model of {} cannot be compressed", name(model.type)));
   }

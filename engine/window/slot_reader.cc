@@ -52,8 +52,7 @@ Result<bool> SlotReader::read(std::uint32_t buffer, std::uint64_t number, const 
   std::span<std::byte> to(copy_.data.data(), tensor_.bytes());
   const bool is_encoded = header.compression != Compression::none;
   if (is_encoded) {
-    if (tensor_.type != DataType::f32 ||
-        static_cast<std::size_t>(header.compression) >= kCompressions) {
+    if (tensor_.type != DataType::f32 || header.compression >= Compression::low_rank) {
       return from_rank(from_, Status(Code::mismatch,
                                      "a message of a window is encoded in no way "
                                      "that tensors like this one have"));

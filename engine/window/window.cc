@@ -196,6 +196,8 @@ Status WindowObject::check_put(bool accumulates, const Output& x, const WindowPu
   WEFT_RETURN_IF_ERROR(check_tensor(what, x));
   WEFT_RETURN_IF_ERROR(check_weight(what, how.self_weight));
   if (how.signal != -1) WEFT_RETURN_IF_ERROR(check_signal(what, how.signal));
+  if (how.compression == Compression::low_rank)
+    return invalid(what, "compression (low_rank) is for operations, not for windows");
   if (how.compression != Compression::none && shape_.type != DataType::f32) {
     return invalid(what, fmt::format("has elements of {}; compression ({}) takes f32",
                                      weft::name(shape_.type), weft::name(how.compression)));

@@ -205,16 +205,25 @@ enum class AllreduceAlgorithm : std::uint8_t {
 // are frozen.
 enum class Compression : std::uint8_t {
   none = 0,
-  f16 = 1,     // 2 bytes an element
-  bf16 = 2,    // 2 bytes an element
-  sketch = 3,  // 1 byte an element and 1 KiB: quantiles, 253 of them at most (Canary, 4.3.1)
-  e4m3 = 4,    // 1 byte an element: FP8, scaled so that the largest element fits
-  e5m2 = 5,    // 1 byte an element: the same with more range and less precision
+  f16 = 1,       // 2 bytes an element
+  bf16 = 2,      // 2 bytes an element
+  sketch = 3,    // 1 byte an element and 1 KiB: quantiles, 253 of them at most (Canary, 4.3.1)
+  e4m3 = 4,      // 1 byte an element: FP8, scaled so that the largest element fits
+  e5m2 = 5,      // 1 byte an element: the same with more range and less precision
+  low_rank = 6,  // matrices by their largest singular values (LowRank); other tensors as a sketch
 };
-inline constexpr std::size_t kCompressions = 6;
+inline constexpr std::size_t kCompressions = 7;
 [[nodiscard]] std::string_view name(Compression compression);
 // Accepts what name() returns.
 [[nodiscard]] Result<Compression> compression(std::string_view name);
+
+// What Compression::low_rank makes of a tensor: a matrix of so many rows, of which the `rank` largest singular
+// values travel. Without rows they are the first extent of Request::shape. The same on all ranks.
+struct LowRank {
+  std::size_t rows = 0;
+  std::uint32_t rank = 4;
+  friend bool operator==(const LowRank&, const LowRank&) = default;
+};
 
 // Who waits for whom in a gradient exchange (weft/gradient_exchange.h).
 enum class ExchangeRule : std::uint8_t { bulk, bounded, asynchronous, canary };
@@ -239,6 +248,7 @@ struct Request {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   // neighbor_allreduce and allreduce (sum, average) of f32 in memory of the host; the same on all ranks.
   Compression compression = Compression::none;
+  LowRank low_rank{};  // of Compression::low_rank
   // Adds what compression has taken from the last tensor; nullptr: that is lost. Each rank's own choice.
   const ErrorFeedback* feedback = nullptr;
   Rank root = kNoRank;                    // broadcast, reduce, gather, scatter

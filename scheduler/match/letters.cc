@@ -37,6 +37,8 @@ void Outbox::add(const Entry& entry) {
     writer_.number(static_cast<std::uint64_t>(entry.collective));
     writer_.number(static_cast<std::uint64_t>(entry.type)).number(entry.count).shape(entry.shape);
     writer_.number(static_cast<std::uint64_t>(entry.compression));
+    if (entry.compression == Compression::low_rank)
+      writer_.number(entry.low_rank.rows).number(entry.low_rank.rank);
     writer_.number(entry.may_skip ? 1 : 0);
   } else if (entry.kind == EntryKind::refuse) {
     writer_.number(static_cast<std::uint64_t>(entry.code));
@@ -94,6 +96,10 @@ Entry Inbox::next(negotiate::Reader& reader, int ranks) {
     entry.count = reader.number(std::uint64_t{1} << 60);
     entry.shape = reader.shape();
     entry.compression = static_cast<Compression>(reader.number(kCompressions - 1));
+    if (entry.compression == Compression::low_rank) {
+      entry.low_rank.rows = reader.number();
+      entry.low_rank.rank = static_cast<std::uint32_t>(reader.number(~std::uint32_t{0}));
+    }
     entry.may_skip = reader.number(1) != 0;
   } else if (entry.kind == EntryKind::refuse) {
     entry.code = reader.code();

@@ -31,6 +31,7 @@ struct Entry {
   Collective collective = Collective::neighbor_allreduce;
   DataType type = DataType::f32;
   Compression compression = Compression::none;
+  LowRank low_rank{};  // of Compression::low_rank
   std::uint64_t count = 0;
   std::vector<std::size_t> shape;
   bool may_skip = false;

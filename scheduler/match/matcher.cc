@@ -112,6 +112,7 @@ void EdgeMatcher::want(Pending& pending, std::size_t source) {
   entry.count = from.count;
   entry.shape = pending.request.shape;
   entry.compression = pending.request.compression;
+  entry.low_rank = pending.request.low_rank;
   entry.may_skip = pending.request.may_skip;
   line_to(from.rank).out.add(entry);
 }
@@ -178,6 +179,11 @@ Status EdgeMatcher::compare(const Pending& pending, Rank from, const Entry& entr
   if (request.compression != entry.compression) {
     return differ(fmt::format("rank {} compresses as {}, rank {} as {}", options_.rank,
                               name(request.compression), from, name(entry.compression)));
+  }
+  if (request.low_rank != entry.low_rank) {
+    return differ(fmt::format("rank {} keeps {} singular values of {} rows, rank {} {} of {}",
+                              options_.rank, request.low_rank.rank, request.low_rank.rows, from,
+                              entry.low_rank.rank, entry.low_rank.rows));
   }
   if (!are_different(request.shape, entry.shape)) return {};
   return differ(fmt::format("rank {} sends a tensor of shape {}, rank {} expects {}", options_.rank,

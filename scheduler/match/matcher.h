@@ -29,6 +29,7 @@ struct MatchRequest {
   std::vector<std::size_t> shape;  // extents, as in a NamedTensor
   // How each tensor travels, and, unless that is `none`, in how many bytes.
   Compression compression = Compression::none;
+  LowRank low_rank{};  // of Compression::low_rank
   std::size_t encoded_bytes = 0;
   struct Source {
     Rank rank = kNoRank;

@@ -38,6 +38,7 @@ Writer& Writer::request(const NamedRequest& request) {
   number(static_cast<std::uint64_t>(request.op));
   number(static_cast<std::uint64_t>(request.algorithm));
   number(static_cast<std::uint64_t>(request.compression));
+  if (request.compression == Compression::low_rank) number(request.low_rank);
   number(static_cast<std::uint64_t>(request.root) + 1);
   number(static_cast<std::uint64_t>(request.weights));
   number(static_cast<std::uint64_t>(std::int64_t{request.priority} - kLeastPriority));
@@ -102,6 +103,8 @@ NamedRequest Reader::request(int ranks) {
   request.algorithm =
       static_cast<AllreduceAlgorithm>(number(static_cast<std::uint64_t>(AllreduceAlgorithm::nccl)));
   request.compression = static_cast<Compression>(number(kCompressions - 1));
+  if (request.compression == Compression::low_rank)
+    request.low_rank = static_cast<std::uint32_t>(number(~std::uint32_t{0}));
   request.root = static_cast<Rank>(number(static_cast<std::uint64_t>(ranks))) - 1;
   request.weights =
       static_cast<NamedWeights>(number(static_cast<std::uint64_t>(NamedWeights::several)));

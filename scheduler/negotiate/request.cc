@@ -41,6 +41,10 @@ Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank r
     return differ("the algorithm", name(a.algorithm), name(b.algorithm));
   if (a.compression != b.compression)
     return differ("the compression", name(a.compression), name(b.compression));
+  if (a.low_rank != b.low_rank) {
+    return differ("the low rank", fmt::format("rank {}", a.low_rank),
+                  fmt::format("rank {}", b.low_rank));
+  }
   if (a.root != b.root)
     return differ("the root", fmt::format("rank {}", a.root), fmt::format("rank {}", b.root));
   if (a.weights != b.weights) return differ("the set of weights", name(a.weights), name(b.weights));

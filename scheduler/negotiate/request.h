@@ -33,6 +33,8 @@ struct NamedRequest {
   ReduceOp op = ReduceOp::average;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   Compression compression = Compression::none;
+  std::uint32_t low_rank =
+      0;  // of Compression::low_rank: the rank; the rows are those of the shapes
   Rank root = kNoRank;
   NamedWeights weights = NamedWeights::none;
   int priority = 0;

@@ -9,9 +9,9 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, kCompressions> kCompressionNames{"none",   "f16",  "bf16",
-                                                                        "sketch", "e4m3", "e5m2"};
-static_assert(kCompressionNames[static_cast<std::size_t>(Compression::e5m2)] == "e5m2");
+constexpr std::array<std::string_view, kCompressions> kCompressionNames{
+    "none", "f16", "bf16", "sketch", "e4m3", "e5m2", "low_rank"};
+static_assert(kCompressionNames[static_cast<std::size_t>(Compression::low_rank)] == "low_rank");
 
 }  // namespace
 

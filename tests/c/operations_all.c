@@ -87,6 +87,33 @@ static void test_compression(const struct ranks* all) {
     OK(weft_run(all->context, &request));
     check_reduced(all, WEFT_SUM, y);
   }
+  for (weft_compression each = WEFT_COMPRESSION_E4M3; each <= WEFT_COMPRESSION_E5M2; ++each) {
+    for (int i = 0; i < kCount; ++i) x[i] = 1.5f;
+    weft_request request = allreduce_of(x, y, WEFT_AVERAGE);
+    request.compression = each;
+    OK(weft_run(all->context, &request));
+    CHECK(y[0] == 1.5f && y[kCount - 1] == 1.5f);
+  }
+}
+
+// Element (i, k) is the product of i and k: a matrix of rank 1.
+static void test_low_rank(const struct ranks* all) {
+  enum { kRows = 40, kColumns = 50 };
+  static float x[kRows * kColumns], y[kRows * kColumns];
+  for (int i = 0; i < kRows * kColumns; ++i) x[i] = (float)((i / kColumns) * (i % kColumns));
+  weft_request request = allreduce_of(x, y, WEFT_AVERAGE);
+  request.x_count = request.y_count = kRows * kColumns;
+  request.compression = WEFT_COMPRESSION_LOW_RANK;
+  INVALID(weft_run(all->context, &request), "low_rank takes a matrix");
+  const size_t shape[] = {kRows, kColumns};
+  request.shape = shape;
+  request.dimensions = 2;
+  request.low_rank = -1;
+  INVALID(weft_run(all->context, &request), "low_rank is below 0");
+  request.low_rank = 1;
+  OK(weft_run(all->context, &request));
+  const double error = y[777] - x[777];
+  CHECK(error < 4 && error > -4 && y[777] > 300);
 }
 
 static void test_feedback(const struct ranks* all) {
@@ -122,6 +149,7 @@ void test_reductions(const struct ranks* all) {
   test_types(all);
   test_algorithms(all);
   test_compression(all);
+  test_low_rank(all);
   test_feedback(all);
 
   const int32_t root = all->size - 1;

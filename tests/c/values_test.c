@@ -12,7 +12,8 @@ static void test_names(void) {
   CHECK(strcmp(weft_data_type_name(WEFT_BF16), "bf16") == 0);
   CHECK(strcmp(weft_data_type_name(WEFT_BYTES), "bytes") == 0 &&
         weft_data_type_size(WEFT_I16) == 2);
-  CHECK(strcmp(weft_data_type_name(13), "unknown") == 0);
+  CHECK(strcmp(weft_data_type_name(WEFT_E5M2), "e5m2") == 0 && weft_data_type_size(WEFT_E4M3) == 1);
+  CHECK(strcmp(weft_data_type_name(15), "unknown") == 0);
   CHECK(weft_data_type_size(WEFT_F64) == 8 && weft_data_type_size(-1) == 0);
   weft_data_type type = -1;
   OK(weft_data_type_from_name("u32", &type));
@@ -32,6 +33,10 @@ static void test_names(void) {
   weft_compression compression = -1;
   OK(weft_compression_from_name("sketch", &compression));
   CHECK(compression == WEFT_COMPRESSION_SKETCH);
+  OK(weft_compression_from_name("e5m2", &compression));
+  CHECK(compression == WEFT_COMPRESSION_E5M2);
+  OK(weft_compression_from_name("low_rank", &compression));
+  CHECK(compression == WEFT_COMPRESSION_LOW_RANK);
   INVALID(weft_compression_from_name("zip", &compression), "zip");
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr Compression kAll[] = {Compression::none, Compression::f16, Compression::bf16,
-                                Compression::sketch};
+constexpr Compression kAll[] = {Compression::none,   Compression::f16,  Compression::bf16,
+                                Compression::sketch, Compression::e4m3, Compression::e5m2};
 
 std::vector<std::byte> encode(Compression compression, const std::vector<float>& values) {
   std::vector<std::byte> bytes(encoded_bytes(compression, values.size()));
@@ -71,6 +71,8 @@ TEST(Encoded, HasItsExactSize) {
   EXPECT_EQ(encoded_bytes(Compression::f16, 10), 16U + 20);
   EXPECT_EQ(encoded_bytes(Compression::bf16, 0), 16U);
   EXPECT_EQ(encoded_bytes(Compression::sketch, 10), 16U + 1024 + 10);
+  EXPECT_EQ(encoded_bytes(Compression::e4m3, 10), 16U + 4 + 10);
+  EXPECT_EQ(encoded_bytes(Compression::e5m2, 0), 16U + 4);
   EXPECT_LE(static_cast<double>(encoded_bytes(Compression::sketch, kMiB)), 0.27 * 4 * kMiB);
 }
 
@@ -81,25 +83,28 @@ TEST(Encoded, EqualTensorsHaveEqualBytes) {
 }
 
 TEST(Encoded, KeepsWhatIsNotFinite) {
-  const std::vector<float> values = {1,
-                                     kNan,
-                                     -kInfinity,
-                                     2,
-                                     kInfinity,
-                                     -0.0F,
-                                     0,
-                                     std::numeric_limits<float>::max(),
-                                     std::numeric_limits<float>::lowest()};
+  const std::vector<float> values = {1, kNan, -kInfinity, 2, kInfinity, -0.0F, 0};
   for (const Compression compression : kAll) {
     const std::vector<float> back = through(compression, values);
     EXPECT_TRUE(std::isnan(back[1])) << name(compression);
-    EXPECT_EQ(back[2], -kInfinity) << name(compression);
-    EXPECT_EQ(back[4], kInfinity) << name(compression);
+    const bool has_infinity = compression != Compression::e4m3;
+    EXPECT_TRUE(has_infinity ? back[2] == -kInfinity : std::isnan(back[2])) << name(compression);
+    EXPECT_TRUE(has_infinity ? back[4] == kInfinity : std::isnan(back[4])) << name(compression);
     EXPECT_EQ(back[0], 1) << name(compression);
     EXPECT_EQ(back[3], 2) << name(compression);
     EXPECT_EQ(back[6], 0) << name(compression);
   }
-  EXPECT_TRUE(std::isfinite(through(Compression::sketch, values)[7]));
+}
+
+TEST(Encoded, KeepsTheLargestAndTheSmallest) {
+  for (const Compression compression :
+       {Compression::bf16, Compression::sketch, Compression::e4m3, Compression::e5m2}) {
+    for (const float value : {0x1.Cp127F, -0x1p-100F, std::numeric_limits<float>::min()})
+      EXPECT_EQ(through(compression, {value, 0}), (std::vector<float>{value, 0}))
+          << name(compression);
+  }
+  constexpr float kMost = std::numeric_limits<float>::max();
+  EXPECT_TRUE(std::isfinite(through(Compression::sketch, {1, kMost, -kMost})[1]));
 }
 
 TEST(Encoded, OfNothingButNan) {
@@ -128,6 +133,22 @@ TEST(Halves, RoundToNearest) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     ASSERT_LE(std::abs(f16[i] - values[i]), std::abs(values[i]) / 2048 + 0x1p-25F);
     ASSERT_LE(std::abs(bf16[i] - values[i]), std::abs(values[i]) / 256);
+  }
+}
+
+// Whatever the largest element is, those within a factor of 2^14 of it (e5m2: 2^29) keep 4 bits of
+// precision (e5m2: 3), and smaller ones are a multiple of a step.
+TEST(Float8, RoundsToNearestRelativeToTheLargest) {
+  for (const double unit : {1e-30, 1e-3, 1.0, 3e20}) {
+    std::vector<float> values = drawn(10'000, std::lognormal_distribution(0.0, 2.0));
+    for (float& value : values) value = static_cast<float>(value * unit);
+    const float largest = std::ranges::max(values);
+    const std::vector<float> e4m3 = through(Compression::e4m3, values);
+    const std::vector<float> e5m2 = through(Compression::e5m2, values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_LE(std::abs(e4m3[i] - values[i]), values[i] / 16 + largest * 0x1p-17F) << values[i];
+      ASSERT_LE(std::abs(e5m2[i] - values[i]), values[i] / 8 + largest * 0x1p-31F) << values[i];
+    }
   }
 }
 
@@ -168,6 +189,21 @@ TEST(Sketch, KeepsTheRankErrorThatItPromises) {
       EXPECT_LE(rank_error(values, through(Compression::sketch, values), center), most)
           << what << ", " << count;
     }
+  }
+}
+
+// An Encoder keeps counts from one sketch to the next, which must not show.
+TEST(Sketch, DependsOnNothingThatWasEncodedBefore) {
+  Encoder used;
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    const double center = seed % 3 == 0 ? 5.0 : 0.0;
+    const std::size_t count = seed % 4 == 3 ? 70'000 : 500 * (seed + 1);
+    std::vector<float> values =
+        drawn(count, std::normal_distribution(center, std::pow(10.0, -2.0 * seed)), seed);
+    if (seed % 2 == 1) values[7] = values[100] = seed % 5 == 0 ? kNan : -kInfinity;
+    std::vector<std::byte> bytes(encoded_bytes(Compression::sketch, count));
+    used.encode(Compression::sketch, values, bytes);
+    EXPECT_EQ(bytes, encode(Compression::sketch, values)) << seed;
   }
 }
 

@@ -24,6 +24,8 @@ static_assert(data_type_of<signed char> == DataType::i8);
 static_assert(data_type_of<unsigned char> == DataType::u8);
 static_assert(data_type_of<std::byte> == DataType::u8);
 static_assert(data_type_of<Half> == DataType::f16 && data_type_of<BFloat16> == DataType::bf16);
+static_assert(data_type_of<Float8E4M3> == DataType::e4m3);
+static_assert(data_type_of<Float8E5M2> == DataType::e5m2);
 static_assert(data_type_of<short> == DataType::i16);
 static_assert(data_type_of<unsigned short> == DataType::u16);
 static_assert(data_type_of<bool> == DataType::bytes && data_type_of<Sample> == DataType::bytes);
@@ -52,6 +54,26 @@ TEST(Types, ShortIntegersAreSummed) {
     EXPECT_EQ(y, (std::array<std::int16_t, 2>{-9, 60'003 - 65'536}));
     ASSERT_TRUE(context.allreduce(in(x.data(), 2), out(y.data(), 2), ReduceOp::min).ok());
     EXPECT_EQ(y, (std::array<std::int16_t, 2>{-3, 20'000}));
+  });
+}
+
+// 448 is the largest number of e4m3, and 57,344 that of e5m2; 1 is 0x38 and 0x3C.
+TEST(Types, BytesThatAreFloatingAreSummedAndAveraged) {
+  run_job(3, [](Context& context) {
+    const std::array<Float8E4M3, 3> x{
+        {{0x38}, {0x7E}, {static_cast<std::uint8_t>(context.rank())}}};
+    std::array<Float8E4M3, 3> y{};
+    ASSERT_TRUE(context.allreduce(in(x.data(), 3), out(y.data(), 3), ReduceOp::sum).ok());
+    EXPECT_EQ(y[0].bits, 0x44) << "3";
+    EXPECT_EQ(y[1].bits, 0x7F) << "NaN";
+    EXPECT_EQ(y[2].bits, 0x03) << "subnormal";
+    ASSERT_TRUE(context.set_graph(*make_graph("fully_connected", 3)).ok());
+    ASSERT_TRUE(context.neighbor_allreduce(in(x.data(), 2), out(y.data(), 2)).ok());
+    EXPECT_TRUE(y[0].bits == 0x38 && y[1].bits == 0x7E);
+    const std::array<Float8E5M2, 2> wide{{{0x3C}, {0x7B}}};
+    std::array<Float8E5M2, 2> z{};
+    ASSERT_TRUE(context.allreduce(in(wide.data(), 2), out(z.data(), 2), ReduceOp::sum).ok());
+    EXPECT_TRUE(z[0].bits == 0x42 && z[1].bits == 0x7C) << "3 and infinity";
   });
 }
 

@@ -145,21 +145,5 @@ TEST(Float8, ArraysAreAsSingleOnes) {
   }
 }
 
-TEST(Float8, TheLargestMagnitudeIsFoundAtEveryPlace) {
-  std::vector<float> values(37, 0.5F);
-  values[11] = kInfinity;
-  values[30] = kNan;
-  for_each_instruction_set([&] {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isfinite(values[i])) continue;
-      values[i] = -3;
-      EXPECT_EQ(largest_finite(values), 3) << i;
-      values[i] = 0.5F;
-    }
-    EXPECT_EQ(largest_finite({}), 0);
-    EXPECT_EQ(largest_finite(std::vector<float>{kNan, -kInfinity}), 0);
-  });
-}
-
 }  // namespace
 }  // namespace weft

@@ -109,7 +109,8 @@ TEST_P(NamedMeaning, CompressedNeighborAllreducesHaveTheBitsOfTheOrderedOnes) {
     const NeighborWeight pulled[] = {{left, 0.25}};
     const NeighborWeights pull{.self = 0.5, .sources = pulled, .destinations = std::nullopt};
     int round = 0;
-    for (const Compression each : {Compression::f16, Compression::bf16, Compression::sketch}) {
+    for (const Compression each :
+         {Compression::f16, Compression::bf16, Compression::sketch, Compression::e4m3}) {
       Tensors tensors(kMany, context.rank(), ++round);
       const auto request = [&](std::size_t t, std::vector<float>& y) {
         return Request{.collective = Collective::neighbor_allreduce,

@@ -30,15 +30,41 @@ def test_every_type(dtype: str) -> None:
         np.testing.assert_array_equal(result, 2 * np.arange(10) + 1)
 
 
-def test_bfloat16_of_ml_dtypes() -> None:
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_types_of_ml_dtypes(name: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = getattr(ml_dtypes, name)
 
     def body(ctx: weft.Context) -> Any:
-        return ctx.allreduce(np.full(5, ctx.rank, ml_dtypes.bfloat16))
+        return ctx.allreduce(np.full(5, ctx.rank, dtype))
 
     for result in as_threads(2, body):
-        assert result.dtype == ml_dtypes.bfloat16
-        assert (result == 0.5).all()
+        assert result.dtype == dtype
+        assert (result.astype(np.float32) == 0.5).all()
+    assert weft.zeros((3,), name).dtype == dtype
+
+
+# Sums are rounded once to the type. Beyond the largest number e4m3 has NaN, and e5m2 infinity.
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8_of_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    dtype = getattr(torch, name)
+    numbers = torch.tensor([1.0, 1.125, -0.3, 0.002, 240.0, 448.0, 57344.0, float("nan")])
+
+    def body(ctx: weft.Context) -> Any:
+        x = (numbers * (1 + ctx.rank)).to(dtype)
+        assert torch.equal(ctx.broadcast(x, root=0).view(torch.uint8), numbers.to(dtype).view(torch.uint8))
+        return ctx.allreduce(x, op="sum"), ctx.neighbor_allreduce(x), ctx.allreduce(x, op="max")
+
+    each = [(numbers * (1 + rank)).to(dtype).float() for rank in range(2)]
+    for total, mean, most in as_threads(2, body):
+        assert total.dtype is mean.dtype is most.dtype is dtype
+        for found, wanted in ((total, each[0] + each[1]), (mean, (each[0] + each[1]) / 2)):
+            rounded = wanted.to(dtype).float()
+            if name == "float8_e4m3fn":  # where torch stops at 448
+                rounded[wanted > 464] = float("nan")
+            assert torch.allclose(found.float(), rounded, rtol=0, equal_nan=True), found
+        assert torch.equal(most[:4].float(), torch.maximum(*each)[:4])
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32", "float64", "int32", "uint8"])
@@ -201,7 +227,7 @@ def test_torch_types_that_are_moved() -> None:
 
     def body(ctx: weft.Context) -> None:
         for dtype in (torch.bool, torch.int16, torch.complex64, torch.float8_e4m3fn,
-                      torch.float8_e5m2):  # fmt: skip
+                      torch.float8_e4m3fnuz):  # fmt: skip
             both = [(torch.arange(4.0) + rank).to(dtype) for rank in range(2)]
             found = ctx.allgather(both[ctx.rank])
             assert found.dtype is dtype

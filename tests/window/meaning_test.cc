@@ -113,7 +113,8 @@ TEST_P(WindowMeaning, CompressedPutsAndAccumulates) {
         context.win_create(out(own.data(), kCount), "w", {.zero_init = true});
     ASSERT_TRUE(made.ok()) << made.status().to_string();
     Window window = *made;
-    for (const Compression each : {Compression::f16, Compression::bf16, Compression::sketch}) {
+    for (const Compression each :
+         {Compression::f16, Compression::bf16, Compression::sketch, Compression::e4m3}) {
       const auto error = [&](const std::vector<float>& wanted) {
         double squares = 0;
         for (std::size_t i = 0; i < kCount; ++i) squares += std::pow(own[i] - wanted[i], 2);
@@ -132,7 +133,7 @@ TEST_P(WindowMeaning, CompressedPutsAndAccumulates) {
       collect();
       for (std::size_t i = 0; i < kCount; ++i) sent[i] = 3 * x[i];
       const double of_one = error(sent);
-      EXPECT_LT(of_one, 0.05) << name(each);
+      EXPECT_LT(of_one, 0.08) << name(each);
       EXPECT_GT(of_one, 0.0) << name(each) << " loses nothing";
 
       std::ranges::fill(own, 0.0F);

@@ -34,6 +34,13 @@ std::optional<DataType> integer_type(bool is_signed, Py_ssize_t bytes) {
   }
 }
 
+// The numbers that DLPack 1.1 gave to the 8-bit floating types. nanobind has no names for them.
+const char* kind_of_8_bits(std::uint8_t code) {
+  constexpr std::uint8_t kE4m3 = 10, kE5m2 = 12;
+  if (code == kE4m3) return "float8_e4m3fn";
+  return code == kE5m2 ? "float8_e5m2" : "other";
+}
+
 // The type that a format of the struct module names, in native byte order.
 std::optional<DataType> type_of_format(const char* format, Py_ssize_t bytes) {
   if (format == nullptr || format[0] == '\0' || format[1] != '\0') return std::nullopt;
@@ -87,7 +94,8 @@ class ArrayView {
   [[nodiscard]] nb::tuple strides() const {
     return numbers([](const auto& array, std::size_t i) { return array.stride(i); });
   }
-  // The kind (float, int, uint, bfloat, complex, bool, or "other") and the bits of an element.
+  // The kind (float, int, uint, bfloat, complex, bool, float8_e4m3fn, float8_e5m2, or "other") and the bits
+  // of an element.
   [[nodiscard]] nb::tuple dtype() const {
     const nb::dlpack::dtype type = read([](const auto& array) { return array.dtype(); });
     const char* kind = "other";
@@ -112,7 +120,7 @@ class ArrayView {
           kind = "bool";
           break;
         default:
-          break;
+          kind = kind_of_8_bits(type.code);
       }
     }
     return nb::make_tuple(kind, static_cast<int>(type.bits));
@@ -179,7 +187,7 @@ void bind_arrays(nb::module_& module) {
                    "In elements.")
       .def_prop_ro("dtype", &ArrayView::dtype, nb::sig("def dtype(self) -> tuple[str, int]"),
                    "The kind of an element (\"float\", \"int\", \"uint\", \"bfloat\", \"complex\", "
-                   "\"bool\", \"other\") and its bits.")
+                   "\"bool\", \"float8_e4m3fn\", \"float8_e5m2\", \"other\") and its bits.")
       .def_prop_ro("device", &ArrayView::device, "DLPack's number of the device; 1: the CPU.")
       .def_prop_ro("is_writable", &ArrayView::is_writable);
 }

@@ -1,6 +1,7 @@
 // memory: arrays in Weft's shared segments. A Memory gives its bytes by the buffer protocol, so an
 // array made of it keeps it alive.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 #include <weft/weft.h>
 
 #include "bindings/python/core/bindings.h"

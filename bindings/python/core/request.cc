@@ -2,8 +2,10 @@
 #include "bindings/python/core/request.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include <string>
+#include <utility>
 
 #include "bindings/python/core/bindings.h"
 #include "bindings/python/core/errors.h"
@@ -72,8 +74,7 @@ void read_weights(const char* what, nb::handle from, std::vector<NeighborWeight>
 }
 
 Compression compression_of(int number) {
-  return checked<Compression>("compression number", number, 0,
-                              static_cast<int>(kCompressions) - 1);
+  return checked<Compression>("compression number", number, 0, static_cast<int>(kCompressions) - 1);
 }
 
 PyRequest::PyRequest(int kind, const Input& x, const Output& y, int op, int algorithm) {
@@ -88,6 +89,10 @@ PyRequest::PyRequest(int kind, const Input& x, const Output& y, int op, int algo
 void PyRequest::set_options(const RequestOptions& options) {
   request_.stream = stream_of(options.stream);
   request_.compression = compression_of(options.compression);
+  if (is_given(options.low_rank)) {
+    const auto [rows, rank] = nb::cast<std::pair<std::size_t, std::uint32_t>>(options.low_rank);
+    request_.low_rank = {.rows = rows, .rank = rank};
+  }
   if (is_given(options.feedback)) {
     feedback_ = nb::cast<ErrorFeedback>(options.feedback);
     request_.feedback = &*feedback_;
@@ -139,7 +144,8 @@ void make(PyRequest* made, int kind, std::uintptr_t x, std::size_t nx, std::uint
           nb::handle counts, nb::handle receive_counts, nb::handle group,
           std::optional<double> self_weight, std::optional<double> pair_weight, nb::handle sources,
           nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream,
-          nb::handle shape, int compression, nb::handle feedback, nb::object kept) {
+          nb::handle shape, int compression, nb::handle feedback, nb::handle low_rank,
+          nb::object kept) {
   const DataType type = type_of(dtype);
   new (made) PyRequest(kind, {reinterpret_cast<const void*>(x), nx, type},
                        {reinterpret_cast<void*>(y), ny, type}, op, algorithm);
@@ -147,7 +153,7 @@ void make(PyRequest* made, int kind, std::uintptr_t x, std::size_t nx, std::uint
   made->set_kept(std::move(kept));
   try {
     made->set_options({counts, receive_counts, group, sources, destinations, self_weight,
-                       pair_weight, push_sum, stream, shape, compression, feedback});
+                       pair_weight, push_sum, stream, shape, compression, feedback, low_rank});
   } catch (...) {
     made->~PyRequest();
     throw;
@@ -169,7 +175,8 @@ void bind_request(nb::module_& module) {
            nb::arg("sources") = nb::none(), nb::arg("destinations") = nb::none(),
            nb::arg("push_sum") = false, nb::arg("stream") = nb::none(),
            nb::arg("shape") = nb::none(), nb::arg("compression") = 0,
-           nb::arg("feedback") = nb::none(), nb::arg("keep") = nb::none(),
+           nb::arg("feedback") = nb::none(), nb::arg("low_rank") = nb::none(),
+           nb::arg("keep") = nb::none(),
            nb::sig("def __init__(self, kind: int, x: int, nx: int, y: int, ny: int, dtype: int, *, "
                    "op: int = 1, algorithm: int = 0, root: int = -1, peer: int = -1, "
                    "receives: bool = False, "
@@ -183,6 +190,7 @@ void bind_request(nb::module_& module) {
                    "push_sum: bool = False, stream: int | None = None, "
                    "shape: collections.abc.Sequence[int] | None = None, "
                    "compression: int = 0, feedback: ErrorFeedback | None = None, "
+                   "low_rank: tuple[int, int] | None = None, "
                    "keep: object = None) -> None"));
 }
 

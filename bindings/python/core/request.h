@@ -40,6 +40,7 @@ struct RequestOptions {
   nb::handle shape{};                      // of the tensor
   int compression = 0;
   nb::handle feedback{};  // an ErrorFeedback
+  nb::handle low_rank{};  // rows, and the rank
 };
 
 // A request on memory given by address, and the objects that own the memory. The core reads it

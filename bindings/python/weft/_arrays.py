@@ -38,6 +38,8 @@ _TORCH_NAMES: Dict[str, DataType] = {
     "torch.bfloat16": DataType.bf16,
     "torch.float32": DataType.f32,
     "torch.float64": DataType.f64,
+    "torch.float8_e4m3fn": DataType.e4m3,
+    "torch.float8_e5m2": DataType.e5m2,
     "torch.int8": DataType.i8,
     "torch.uint8": DataType.u8,
     "torch.int16": DataType.i16,
@@ -48,6 +50,18 @@ _TORCH_NAMES: Dict[str, DataType] = {
     "torch.uint64": DataType.u64,
 }
 _torch_types: Dict[Any, Optional[DataType]] = {}  # by torch's type, as they are met
+# Types that the package ml_dtypes brings to NumPy.
+_ML_NAMES: Dict[DataType, str] = {
+    DataType.bf16: "bfloat16",
+    DataType.e4m3: "float8_e4m3fn",
+    DataType.e5m2: "float8_e5m2",
+}
+_ML_TYPES = {name: dtype for dtype, name in _ML_NAMES.items()}
+_DLPACK_TYPES: Dict[Tuple[str, int], DataType] = {
+    ("bfloat", 16): DataType.bf16,
+    ("float8_e4m3fn", 8): DataType.e4m3,
+    ("float8_e5m2", 8): DataType.e5m2,
+}
 _DLPACK_KINDS = {"float": "f", "int": "i", "uint": "u", "bool": "b", "complex": "c"}
 _NUMPY_NAMES: Dict[DataType, str] = {
     DataType.f16: "float16",
@@ -67,8 +81,8 @@ _NUMPY_NAMES: Dict[DataType, str] = {
 _HOST_DEVICES = {1: "CPU", 3: "CUDA host", 11: "ROCm host"}
 _DEVICE_NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA managed"}
 _TYPES = (
-    "Weft computes with float16, bfloat16, float32, float64, int8, uint8, int16, uint16, int32, "
-    "uint32, int64, uint64"
+    "Weft computes with float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, int8, uint8, "
+    "int16, uint16, int32, uint32, int64, uint64"
 )
 # Operations that do not look at the elements.
 _MOVING = frozenset(
@@ -240,9 +254,7 @@ def _of_numpy(x: np.ndarray, use: _Use) -> Operand:
 
 
 def _numpy_type(dtype: np.dtype[Any]) -> Optional[DataType]:
-    if dtype.name == "bfloat16":  # of the package ml_dtypes
-        return DataType.bf16
-    return _NUMPY_TYPES.get((dtype.kind, dtype.itemsize))
+    return _ML_TYPES.get(dtype.name) or _NUMPY_TYPES.get((dtype.kind, dtype.itemsize))
 
 
 def _of_torch(x: Any, use: _Use) -> Operand:
@@ -305,7 +317,7 @@ def _of_dlpack(x: Any, use: _Use) -> Operand:
     view = ArrayView(_capsule_of(x, what))
     kind, bits = view.dtype
     size, rest = divmod(bits, 8)
-    known = DataType.bf16 if (kind, bits) == ("bfloat", 16) else None
+    known = _DLPACK_TYPES.get((kind, bits))
     if known is None and rest == 0:
         known = _NUMPY_TYPES.get((_DLPACK_KINDS.get(kind, ""), size))
     name = f"{kind}{bits}"
@@ -319,8 +331,8 @@ def _of_dlpack(x: Any, use: _Use) -> Operand:
         return copied
     if use.writes and not view.is_writable:
         raise ValueError(f"{what}: the output is read-only")
-    like: Any = None  # of bf16: NumPy may lack it, and a result may not be needed
-    if known is not None and known is not DataType.bf16:
+    like: Any = None  # of a type that NumPy may lack: a result may not be needed
+    if known is not None and known not in _ML_NAMES:
         like = np.empty(0, numpy_dtype(known))
     elif known is None:  # NumPy has no name for some of the types
         like = np.empty(0, np.dtype((_DLPACK_KINDS.get(kind, "V") + str(size))))
@@ -358,7 +370,7 @@ def new_like(like: Operand, shape: Shape) -> Any:
     if torch is not None and isinstance(like.array, torch.Tensor):
         return torch.empty(shape, dtype=like.array.dtype, device=like.array.device)
     if like.array is None:
-        return np.empty(shape, numpy_dtype(DataType.bf16))
+        return np.empty(shape, numpy_dtype(DataType(like.dtype)))
     return np.empty(shape, like.array.dtype.newbyteorder("="))
 
 
@@ -366,15 +378,16 @@ def numpy_dtype(dtype: Union[DataType, str, Any]) -> np.dtype[Any]:
     """NumPy's type for a DataType, its name ("f32"), or anything that NumPy takes.
 
     Raises TypeError for a type whose elements are not bytes of a fixed number in this machine's order,
-    and for bfloat16 if the package ml_dtypes, which brings that type to NumPy, has not been installed.
+    and for bfloat16, float8_e4m3fn and float8_e5m2 if the package ml_dtypes, which brings them to NumPy,
+    has not been installed.
     """
     if isinstance(dtype, str) and dtype in DataType.__members__:
         dtype = DataType[dtype]
-    if dtype == "bfloat16":
-        dtype = DataType.bf16
+    if isinstance(dtype, str) and dtype in _ML_TYPES:
+        dtype = _ML_TYPES[dtype]
     if isinstance(dtype, DataType):
-        if dtype == DataType.bf16:
-            return _bfloat16()
+        if dtype in _ML_NAMES:
+            return _of_ml_dtypes(_ML_NAMES[dtype])
         return np.dtype(_NUMPY_NAMES[dtype])
     found = np.dtype(dtype)
     if found.hasobject or found.itemsize == 0 or not found.isnative:
@@ -382,14 +395,12 @@ def numpy_dtype(dtype: Union[DataType, str, Any]) -> np.dtype[Any]:
     return found
 
 
-def _bfloat16() -> np.dtype[Any]:
+def _of_ml_dtypes(name: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError:
-        raise TypeError(
-            "NumPy has no bfloat16 of its own; install the package ml_dtypes"
-        ) from None
-    return np.dtype(ml_dtypes.bfloat16)
+        raise TypeError(f"NumPy has no {name} of its own; install the package ml_dtypes") from None
+    return np.dtype(getattr(ml_dtypes, name))
 
 
 def settle(arrays: Iterable[Any]) -> None:

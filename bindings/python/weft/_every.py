@@ -82,10 +82,11 @@ class Operations:
         in-neighbors, weighted here. self_weight with dst_weights {rank: weight} (or a list of ranks,
         1.0 each): weighted by the sender. All three: edges that need not be in the graph.
         push_sum: self_weight and dst_weights must sum to 1.
-        compression: "none", "f16", "bf16", "sketch", or a Compression; the others take float32, and
+        compression: "none", "f16", "bf16", "sketch", "e4m3", "e5m2",
+        "low_rank:4" (a matrix by 4 singular values), or a Compression; the others take float32, and
         weights of sources only. feedback: adds what that has taken from the last x.
         """
-        how = ops.compressed(compression, feedback)
+        how = ops.compressed(compression, feedback, getattr(x, "shape", None))
         if self_weight is None and src_weights is None and dst_weights is None and not push_sum:
             if type(x) is _ndarray and not how:
                 y = _empty_like(x, None, "C") if out is None else out
@@ -141,11 +142,12 @@ class Operations:
 
         op: "sum", "average" (floating types), "min", "max", "product", "bit_and", "bit_or",
         "bit_xor" (integers), or a ReduceOp.
-        compression: "none", "f16", "bf16", "sketch", or a Compression; the others take float32, "sum"
+        compression: "none", "f16", "bf16", "sketch", "e4m3", "e5m2",
+        "low_rank:4" (a matrix by 4 singular values), or a Compression; the others take float32, "sum"
         and "average". feedback: adds what that has taken from the last x.
         """
         number, how = ops.op_number(op), ops.algorithm_number(algorithm)
-        fewer_bytes = ops.compressed(compression, feedback)
+        fewer_bytes = ops.compressed(compression, feedback, getattr(x, "shape", None))
         if type(x) is _ndarray and not fewer_bytes:
             y = _empty_like(x, None, "C") if out is None else out
             if self.run_numpy(_ALLREDUCE, x, y, number, how):

@@ -68,11 +68,13 @@ class Named(_core.Named):
         feedbacks: Sequence[Any] = [None] * len(tensors) if feedback is None else feedback
         if len(feedbacks) != len(tensors):
             raise ValueError(f"{name}: {len(tensors)} tensors and {len(feedbacks)} feedbacks")
+        fewer_bytes = [
+            ops.compressed(compression, each, getattr(x, "shape", None))
+            for x, each in zip(tensors, feedbacks)
+        ]
         calls = [
-            ops.same_shape(
-                kind, x, out, {"op": number, "algorithm": how, **ops.compressed(compression, each)}
-            )
-            for x, out, each in zip(tensors, given, feedbacks)
+            ops.same_shape(kind, x, out, {"op": number, "algorithm": how, **less})
+            for x, out, less in zip(tensors, given, fewer_bytes)
         ]
         return self.group_start(name, calls, priority)
 

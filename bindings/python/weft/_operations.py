@@ -28,6 +28,8 @@ _ALGORITHMS.update({name: int(each) for name, each in AllreduceAlgorithm.__membe
 _ALGORITHMS.update({"auto": _ALGORITHMS["automatic"], "mesh": _ALGORITHMS["split"]})
 _COMPRESSIONS: Dict[Any, int] = {**{each: int(each) for each in Compression}}
 _COMPRESSIONS.update({name: int(each) for name, each in Compression.__members__.items()})
+_LOW_RANK = int(Compression.low_rank)
+_RANK = 4  # without one
 
 
 _NO_OPTIONS: Dict[str, Any] = {}
@@ -102,23 +104,45 @@ def algorithm_number(algorithm: AlgorithmLike) -> int:
         raise ValueError(f"algorithm {algorithm!r} does not exist; there are {names}") from None
 
 
+def _rank_of(compression: CompressionLike) -> Tuple[CompressionLike, int]:
+    """A compression without its rank, and the rank: "low_rank:8" gives ("low_rank", 8)."""
+    if not isinstance(compression, str) or not compression.startswith("low_rank:"):
+        return compression, _RANK
+    name, rank = compression.split(":", 1)
+    if not rank.isdecimal():
+        raise ValueError(f"compression {compression!r}: the rank is a number, as in low_rank:4")
+    return name, int(rank)
+
+
 def compression_number(compression: CompressionLike) -> int:
     """The number of a compression, given as a Compression or by name."""
     try:
-        return _COMPRESSIONS[compression]
+        return _COMPRESSIONS[_rank_of(compression)[0]]
     except (KeyError, TypeError):
         names = ", ".join(Compression.__members__)
         raise ValueError(f"compression {compression!r} does not exist; there are {names}") from None
 
 
 def compressed(
-    compression: CompressionLike, feedback: Optional[ErrorFeedback] = None
+    compression: CompressionLike,
+    feedback: Optional[ErrorFeedback] = None,
+    shape: Optional[Sequence[int]] = None,
 ) -> Dict[str, Any]:
-    """The options of a request that is compressed; none of one that is not."""
+    """The options of a request that is compressed; none of one that is not.
+
+    shape: of the tensor. None: it is a part of several, and so no matrix of low rank.
+    """
     number = compression_number(compression)
-    if feedback is None:
-        return {} if number == 0 else {"compression": number}
-    return {"compression": number, "feedback": feedback}
+    if number == 0 and feedback is None:
+        return {}
+    options: Dict[str, Any] = {"compression": number}
+    if feedback is not None:
+        options["feedback"] = feedback
+    if number == _LOW_RANK:
+        if shape is None:
+            raise ValueError("compression low_rank takes matrices, and what is sent here is none")
+        options["low_rank"] = (shape[0] if len(shape) > 0 else 1, _rank_of(compression)[1])
+    return options
 
 
 def same_shape(kind: Collective, x: Any, out: Any, options: Dict[str, Any]) -> Call:

@@ -60,7 +60,7 @@ class Strategy(_core.Strategy):
             section: steps between two exchanges; local_sgd, diloco, noloco: 10 if absent.
             peers: 1 or 2 receivers a step, which change; sgp: 1 if absent.
             seed: of random choices; 1 if absent.
-            compression: "none", "f16", "bf16", "sketch", or a Compression; all but "none" take float32.
+            compression: "none", "f16", "bf16", "sketch", "e4m3", "e5m2", or a Compression; all but "none" take float32.
             outer_rate: of the step that follows a section; 0.7 if absent.
             outer_momentum: of the same; diloco: 0.9, noloco: 0.5 if absent.
             colayers: parts of the model that travel one by one; canary and its settings: 10 if absent.

@@ -58,7 +58,7 @@ class Window(_core.Window):
                 with weight 1.
             require_mutex: holds the mutex of each destination meanwhile.
             signal: is raised by 1 at each destination when the data is visible there.
-            compression: "f16", "bf16", "sketch", or a Compression: float32 travels in fewer bytes.
+            compression: "f16", "bf16", "sketch", "e4m3", "e5m2", or a Compression: float32 travels in fewer bytes.
         """
         self._put(
             False, x, self_weight, dst_weights, require_mutex, signal, compression

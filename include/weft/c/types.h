@@ -74,9 +74,11 @@ enum {
   WEFT_COMPRESSION_BF16 = 2,    // 2 bytes an element
   WEFT_COMPRESSION_SKETCH = 3,  // 1 byte an element and 1 KiB
   WEFT_COMPRESSION_E4M3 = 4,    // 1 byte an element: FP8, scaled so that the largest element fits
-  WEFT_COMPRESSION_E5M2 = 5     // 1 byte an element: the same with more range and less precision
+  WEFT_COMPRESSION_E5M2 = 5,    // 1 byte an element: the same with more range and less precision
+  WEFT_COMPRESSION_LOW_RANK =
+      6  // matrices by their largest singular values; other tensors as a sketch
 };
-// Finds the compression of a name: "none", "f16", "bf16", "sketch", "e4m3", "e5m2".
+// Finds the compression of a name: "none", "f16", "bf16", "sketch", "e4m3", "e5m2", "low_rank".
 WEFT_C_API weft_code weft_compression_from_name(const char* name, weft_compression* compression);
 
 // Which operation a weft_request asks for: WEFT_ALLREDUCE, …; weft/c/operations.h has them all.
@@ -158,8 +160,10 @@ typedef struct weft_request {
   const size_t* shape;
   size_t dimensions;
   weft_compression compression;  // of neighbor_allreduce and allreduce
-  int32_t reserved;              // 0
-  weft_feedback* feedback;       // of compressed tensors; NULL: what is lost is lost
+  // Of WEFT_COMPRESSION_LOW_RANK: how many singular values travel; 0: 4. The tensor is a matrix, whose rows
+  // are the first extent of `shape`.
+  int32_t low_rank;
+  weft_feedback* feedback;  // of compressed tensors; NULL: what is lost is lost
 } weft_request;
 
 #ifdef __cplusplus

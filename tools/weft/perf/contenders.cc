@@ -2,6 +2,7 @@
 #include "tools/weft/perf/contenders.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tools/weft/perf/values.h"
 
@@ -88,11 +89,23 @@ NeighborWeights OwnCalls::next_weights() {
   return {step.self, step.sources, step.destinations};
 }
 
+namespace {
+
+// The largest divisor that is not above the square root.
+std::size_t nearly_square_rows(std::size_t count) {
+  auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(count)));
+  while (rows > 1 && count % rows != 0) --rows;
+  return rows;
+}
+
+}  // namespace
+
 Request OwnCalls::request(const NeighborWeights* weights) const {
   Request request{.collective = options_.collective,
                   .op = op_,
                   .algorithm = options_.algorithm,
                   .compression = options_.compression,
+                  .low_rank = {.rows = nearly_square_rows(called_x_.count)},
                   .root = 0,
                   .weights = weights};
   if (options_.collective == Collective::barrier) return request;

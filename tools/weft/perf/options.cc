@@ -126,6 +126,8 @@ Status check_combination(const PerfArguments& asked, Collective collective,
             : collective != Collective::allreduce && collective != Collective::neighbor_allreduce)
       return invalid(fmt::format("--compression: {} cannot be compressed", asked.operation));
     if (type != DataType::f32) return invalid("--compression: takes --type f32");
+    if (asked.compression == "low_rank" && asked.operation != name(collective))
+      return invalid("--compression low_rank: takes matrices, of allreduce or neighbor_allreduce");
     if (asked.check || asked.dynamic || asked.memory == "device")
       return invalid("--check, --dynamic, --memory device: not with --compression");
   }

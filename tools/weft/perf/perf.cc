@@ -181,9 +181,10 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("--algorithm", to.algorithm,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
                       "multi_ring, hierarchical, nccl");
-  command->add_option("--compression", to.compression,
-                      "Of neighbor_allreduce, allreduce, named, win_put and win_accumulate: f16, "
-                      "bf16, sketch, e4m3, e5m2; none");
+  command->add_option(
+      "--compression", to.compression,
+      "Of neighbor_allreduce, allreduce, named, win_put and win_accumulate: f16, "
+      "bf16, sketch, e4m3, e5m2, low_rank (of a matrix that is nearly a square); none");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 4,64K,1M");
   command->add_option("--transport", to.transport,
                       "shm, ib, ucx, or automatic: as a program with these settings "

@@ -42,8 +42,9 @@ bool take(std::string_view option, StrategyOptions& options) {
   }
   if (name == "compression") {
     const Result<Compression> found = compression(value);
-    if (found.ok()) options.compression = *found;
-    return found.ok();
+    if (!found.ok() || *found == Compression::low_rank) return false;  // a model is no matrix
+    options.compression = *found;
+    return true;
   }
   if (name == "momentum") return read(value, options.momentum);
   if (name == "section") return read(value, options.section);

@@ -46,6 +46,18 @@ class _Sketch(Compressor):
     encoding = "sketch"
 
 
+class _Float8(Compressor):
+    encoding = "e4m3"
+
+
+class _Float8Wide(Compressor):
+    encoding = "e5m2"
+
+
+class _LowRank(Compressor):
+    encoding = "low_rank"
+
+
 class Compression:
     """What the argument `compression` of allreduce() and DistributedOptimizer() may be.
 
@@ -56,6 +68,14 @@ class Compression:
     fp16: Type[Compressor] = _Half
     bf16: Type[Compressor] = _BFloat
     sketch: Type[Compressor] = _Sketch
+    e4m3: Type[Compressor] = _Float8
+    e5m2: Type[Compressor] = _Float8Wide
+    low_rank: Type[Compressor] = _LowRank
+
+    @staticmethod
+    def of_rank(rank: int) -> Type[Compressor]:
+        """low_rank with another number of singular values than 4."""
+        return type("LowRank", (_LowRank,), {"encoding": f"low_rank:{rank}"})
 
 
 def encoding_of(compression: CompressorLike) -> str:

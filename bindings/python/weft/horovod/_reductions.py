@@ -49,6 +49,8 @@ def scaled(tensor: torch.Tensor, factor: float) -> torch.Tensor:
     """The tensor times a factor. Products of integers are cut off, as Horovod's are."""
     if factor == 1.0:
         return tensor
+    if tensor.is_floating_point() and tensor.element_size() == 1:  # torch does not multiply these
+        return (tensor.float() * factor).to(tensor.dtype)
     if tensor.is_floating_point() or tensor.is_complex():
         return tensor * factor
     return (tensor.double() * factor).to(tensor.dtype)

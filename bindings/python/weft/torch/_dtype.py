@@ -1,6 +1,6 @@
 """Element types: which weft.DataType stands for a torch.dtype.
 
-Weft computes with twelve types. Tensors of other types can still be moved, because a broadcast or a
+Weft computes with fourteen types. Tensors of other types can still be moved, because a broadcast or a
 gather does not look at the elements: they travel as bytes.
 """
 
@@ -13,11 +13,14 @@ import torch
 from weft._errors import InvalidArgument
 
 F16, BF16, F32, F64, I8, U8, I32, U32, I64, U64, I16, U16 = range(12)
+E4M3, E5M2 = 13, 14
 
 # The types with which Weft computes.
 NUMBERS: Dict[torch.dtype, int] = {
     torch.float16: F16,
     torch.bfloat16: BF16,
+    torch.float8_e4m3fn: E4M3,
+    torch.float8_e5m2: E5M2,
     torch.float32: F32,
     torch.float64: F64,
     torch.int8: I8,
@@ -30,14 +33,13 @@ for _name, _number in (("uint16", U16), ("uint32", U32), ("uint64", U64)):
     if hasattr(torch, _name):  # from torch 2.3 on
         NUMBERS[getattr(torch, _name)] = _number
 
-FLOATING = frozenset((F16, BF16, F32, F64))
-_BYTES = (2, 2, 4, 8, 1, 1, 4, 4, 8, 8, 2, 2)  # of each type
+FLOATING = frozenset((E4M3, E5M2, F16, BF16, F32, F64))
+_BYTES = (2, 2, 4, 8, 1, 1, 4, 4, 8, 8, 2, 2, 1, 1, 1)  # of each type
 
 
 def size_of(number: int) -> int:
     """The bytes of an element of the DataType with this number."""
     return _BYTES[number]
-
 
 
 # Complex types: the type of their two parts.
@@ -60,7 +62,7 @@ if hasattr(torch, "uint64"):
 def moved_as(dtype: torch.dtype) -> Tuple[int, int]:
     """The DataType number as which elements of `dtype` are moved, and how many of those one is.
 
-    torch.float8_e5m2 gives (uint8, 1), torch.complex64 gives (float32, 2). No dtype gives uint64, so that
+    torch.float8_e5m2fnuz gives (uint8, 1), torch.complex64 gives (float32, 2). No dtype gives uint64, so that
     a message of that type cannot be one of a tensor (_arrivals.py).
     """
     found = _moves.get(dtype)

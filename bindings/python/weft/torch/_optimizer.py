@@ -271,6 +271,7 @@ def make_distributed(
 
     attributes: what it has before it takes over the parameters.
     """
+    compressed(compression)  # raises for one that takes matrices
     if compression_number(compression) == 0 and error_feedback:
         raise InvalidArgument("error_feedback needs a compression")
     if isinstance(optimizer, Distributed):

@@ -77,7 +77,7 @@ def neighbor_allreduce(
             any data moves. That costs a small message to all ranks. Without this check, the
             operation finds the difference too, but then no other operation is possible any more.
             All ranks give the same value.
-        compression: "f16", "bf16" or "sketch": tensors of float32 on the CPU travel in fewer bytes,
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": tensors of float32 on the CPU travel in fewer bytes,
             and dst_weights are 1.0.
         feedback: adds what compression has taken from the last tensor.
 
@@ -102,7 +102,7 @@ def neighbor_allreduce(
             )
         )
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
-    options.update(compressed(compression, feedback))
+    options.update(compressed(compression, feedback, tensor.shape))
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
     y = like(x)
@@ -127,7 +127,7 @@ def neighbor_allreduce_nonblocking(
 ) -> int:
     """Starts neighbor_allreduce(), and returns a handle."""
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
-    options.update(compressed(compression, feedback))
+    options.update(compressed(compression, feedback, tensor.shape))
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
     if enable_topo_check and dst_weights is not None:
@@ -205,7 +205,8 @@ def _allreduce_options(
 ) -> Tuple[int, Tuple[int, int], Dict[str, Any]]:
     element = computed_as(tensor.dtype, "average" if average else "sum", "allreduce")
     kind = _LOCAL_ALLREDUCE if is_hierarchical_local else _ALLREDUCE
-    return kind, element, {"op": _AVERAGE if average else _SUM, **compressed(compression, feedback)}
+    less = compressed(compression, feedback, tensor.shape)
+    return kind, element, {"op": _AVERAGE if average else _SUM, **less}
 
 
 @timed
@@ -223,7 +224,7 @@ def allreduce(
         tensor: the same shape and type on all ranks.
         average: the average, which needs a floating type; else the sum.
         is_hierarchical_local: only of the ranks of this machine.
-        compression: "f16", "bf16" or "sketch": tensors of float32 on the CPU travel in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": tensors of float32 on the CPU travel in fewer bytes.
         feedback: adds what compression has taken from the last tensor.
 
     Returns:

@@ -81,7 +81,7 @@ def DistributedGradientAllreduceOptimizer(
         optimizer: what adapts the parameters.
         model: a module or a list of modules that have all parameters of the optimizer.
         num_steps_per_communication: passes of backward() per communication.
-        compression: "f16", "bf16" or "sketch": gradients of float32 on the CPU travel in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": gradients of float32 on the CPU travel in fewer bytes.
         error_feedback: what compression takes is added to the next communication.
     """
     return make_distributed(
@@ -115,7 +115,7 @@ def DistributedAdaptWithCombineOptimizer(
         model: a module or a list of modules that have all parameters of the optimizer.
         communication_type: how the parameters are combined.
         num_steps_per_communication: passes of forward() per communication.
-        compression: "f16", "bf16" or "sketch": models of float32 on the CPU travel in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": models of float32 on the CPU travel in fewer bytes.
         error_feedback: what compression takes is added to the next communication.
     """
     result = make_distributed(
@@ -148,7 +148,7 @@ def DistributedAdaptThenCombineOptimizer(
         model: a module or a list of modules that have all parameters of the optimizer.
         communication_type: how the parameters are combined.
         num_steps_per_communication: passes of backward() per communication.
-        compression: "f16", "bf16" or "sketch": models of float32 on the CPU travel in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": models of float32 on the CPU travel in fewer bytes.
         error_feedback: what compression takes is added to the next communication.
     """
     result = make_distributed(
@@ -175,7 +175,7 @@ def DistributedWinPutOptimizer(
         model: a module or a list of modules that have all parameters of the optimizer.
         num_steps_per_communication: passes of forward() per communication.
         window_prefix: how the names of the windows begin; None: a name of the optimizer's own.
-        compression: "f16", "bf16" or "sketch": models of float32 on the CPU travel in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": models of float32 on the CPU travel in fewer bytes.
     """
     return make_distributed(
         WinPut,

@@ -52,7 +52,7 @@ def DistributedDiLoCoOptimizer(
         model: a module or a list of modules that have all parameters of the optimizer.
         section: steps between two exchanges.
         outer_rate, outer_momentum: R and b.
-        compression: "f16", "bf16" or "sketch": d of float32 travels in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": d of float32 travels in fewer bytes.
     """
     options = {"outer_rate": outer_rate, "outer_momentum": outer_momentum}
     return _by_sections("diloco", optimizer, model, section, compression, options)
@@ -107,7 +107,7 @@ def DistributedStrategyOptimizer(
         lr: the rate of the steps; a scheduler may change it, equally on all ranks.
         momentum, section, peers, seed, outer_rate, outer_momentum, colayers, staleness, proportion: as for
             weft.Strategy.
-        compression: "f16", "bf16" or "sketch": float32 travels in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": float32 travels in fewer bytes.
     """
     models = [model] if isinstance(model, torch.nn.Module) else list(model)
     learned = [each for one in models for each in one.parameters() if each.requires_grad]

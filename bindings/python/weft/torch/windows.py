@@ -85,7 +85,7 @@ def win_put(
         dst_weights: {rank: weight} of some out-neighbors, or a list of ranks for 1.0 each; None: all
             of them, with 1.0.
         require_mutex: holds the mutex of each destination meanwhile.
-        compression: "f16", "bf16" or "sketch": tensors of float32 travel in fewer bytes.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": tensors of float32 travel in fewer bytes.
     """
     return win_wait(
         win_put_nonblocking(tensor, name, self_weight, dst_weights, require_mutex, compression)
