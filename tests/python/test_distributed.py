@@ -16,6 +16,7 @@ import torch.distributed as dist  # noqa: E402
 from distributed_ranks import run_ranks  # noqa: E402
 
 import weft  # noqa: E402
+from weft.torch import _arrivals  # noqa: E402
 
 SUM = dist.ReduceOp.SUM
 SIZES = (0, 1, 7, 1024, 100_003)
@@ -313,6 +314,18 @@ def pairs() -> None:
         y = torch.zeros(3)
         assert dist.recv(y, 0) == 0
         compare(y, torch.ones(3))
+    # The message of tag 2 is more than may be kept. Those behind it arrive.
+    _arrivals._MOST_KEPT = 100
+    if rank == 0:
+        for tag in (1, 2, 3, 4):
+            dist.send(torch.full((30,), float(tag)), 1, tag=tag)
+    elif rank == 1:
+        y = torch.zeros(30)
+        with pytest.raises(weft.Exhausted, match="has tag 2"):
+            dist.recv(y, 0, tag=4)
+        for tag in (3, 1, 4):
+            dist.recv(y, 0, tag=tag)
+            compare(y, torch.full((30,), float(tag)))
     dist.destroy_process_group()
 
 

@@ -284,6 +284,7 @@ class Arrivals:
                     arrival.begin(line.source, number, count)
                     return
         if sum(kept.bytes.numel() for kept in line.kept) > _MOST_KEPT:
+            self.keep(line.source, number, count)  # lost; the one behind it can still be read
             raise Exhausted(
                 f"more than {_MOST_KEPT >> 20} MiB of messages from rank {line.source} wait for "
                 f"receives with their tags; the next one has tag {tag}"
