@@ -31,7 +31,7 @@ Status agree(Context& context, std::string_view title, const CommonArguments& ar
              const Status& own) {
   Record mine{};
   mine.code = static_cast<std::uint32_t>(own.code());
-  put(mine.error, own.text());
+  if (!own.ok()) put(mine.error, own.text());
   put(mine.name, arguments.name);
   put(mine.rest, arguments.rest);
   std::vector<Record> all(static_cast<std::size_t>(context.size()));

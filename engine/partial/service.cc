@@ -156,7 +156,8 @@ void GroupService::finish(const GroupMessage& group, bool asks) {
 Status GroupService::recover(Status why) {
   while (true) {
     std::vector<Rank> left = survivors(why);
-    if (left.size() == term_->ranks().size()) return in_first_numbers(why);
+    if (left.size() == term_->ranks().size() || !std::ranges::binary_search(left, self()))
+      return in_first_numbers(why);  // nobody is gone, or the others take this rank for gone
     WEFT_ASSIGN(std::unique_ptr<GroupHost> host, term_->host().among(left));
     WEFT_RETURN_IF_ERROR(begin_term(std::move(host), std::move(left)));
     ++usage_.successions;

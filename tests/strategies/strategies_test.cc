@@ -240,6 +240,25 @@ TEST(Strategies, AdPsgdGoesOnWithoutASlowRank) {
   });
 }
 
+// Rank 2 leaves the job. Its neighbors average with each other from then on.
+TEST(Strategies, AdPsgdGoesOnWithoutARankThatLeft) {
+  run_job(3, [](Context& context) {
+    expect_ok(context.set_graph(*fully_connected_graph(3)));
+    Array<double> model(kCount, false), slope(kCount, false);
+    Result<Strategy> strategy = create(context, "ad_psgd", model);
+    ASSERT_TRUE(strategy.ok()) << strategy.status().to_string();
+    if (context.rank() == 2) return;
+    // Each average with it is one that is not counted.
+    std::uint64_t counted = 0, steps = 0;
+    for (; steps < 100 || counted == steps; ++steps) {
+      const std::uint64_t before = strategy->counts().bytes;
+      const Status status = strategy->step(in(slope.data(), kCount));
+      ASSERT_TRUE(status.ok()) << status.to_string();
+      counted += strategy->counts().bytes > before ? 1 : 0;
+    }
+  });
+}
+
 // Averages in groups leave the mean of all models as it is.
 TEST(Strategies, PragueMovesTheMeanAsAllGradientsDo) {
   constexpr int kSteps = 30;
