@@ -273,7 +273,7 @@ TEST_F(GpuWindows, AlgorithmsThatTouchTheModelSayThatTheyNeedTheHost) {
     return AdPsgd::create(context, out(model.data(), kElements), {.name = "m"}).status();
   });
   expect_names(made[0], Code::unavailable, {"AD-PSGD", "memory of GPU 0", "host memory"});
-  expect_names(made[1], Code::unavailable, {"AD-PSGD", "rank 0", "GPU memory"});
+  expect_names(made[1], Code::unavailable, {"AD-PSGD", "rank 0", "memory of GPU 0"});
 }
 
 }  // namespace

@@ -102,9 +102,9 @@ def neighbor_allreduce(
             )
         )
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
-    options.update(compressed(compression, feedback, tensor.shape))
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
+    options.update(compressed(compression, feedback, x.shape))
     y = like(x)
     if enable_topo_check and dst_weights is not None:
         run_checked(_NEIGHBOR, NEIGHBORS, x, y, number, options)
@@ -127,9 +127,9 @@ def neighbor_allreduce_nonblocking(
 ) -> int:
     """Starts neighbor_allreduce(), and returns a handle."""
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
-    options.update(compressed(compression, feedback, tensor.shape))
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
+    options.update(compressed(compression, feedback, x.shape))
     if enable_topo_check and dst_weights is not None:
         return start_checked(_NEIGHBOR, NEIGHBORS, x, like(x), number, options, name)
     return start(_NEIGHBOR, x, like(x), (number, 1), options, name)
