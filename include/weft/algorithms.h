@@ -235,8 +235,9 @@ struct PartialAllreduceOptions {
 // lowest rank that is alive has the generator from then on. It waits until all others have told it
 // where they are, so this once they all wait for the slowest. A group that lost a member runs with
 // the others. The static schedule goes on with those that are left, in the iteration of the one that is
-// ahead; the others average with nobody until then. Other objects of the context fail with a death as
-// always.
+// ahead; the others average with nobody until then. A rank that drops the object without end() has left as
+// if it had died. Over a network, ranks of the static schedule that have not met it yet get the error of a
+// path that fails. Other objects of the context fail with a death as always.
 //
 // Between two averages a rank must not wait for what another rank does after an average, as in a
 // collective operation: the other one may wait in a group for this rank. Such operations belong
