@@ -105,7 +105,8 @@ TEST(SendRecv, AReceiverCanAskWhoHasSent) {
       std::vector<int> taken(4);
       while (taken != std::vector<int>{0, 2, 2, 2}) {
         for (Rank from = 1; from < 4; ++from) {
-          if (taken[static_cast<std::size_t>(from)] == 2) continue;  // its next one is of another size
+          if (taken[static_cast<std::size_t>(from)] == 2)
+            continue;  // its next one is of another size
           const auto there = context.has_message(from);
           ASSERT_TRUE(there.ok()) << there.status().to_string();
           if (!*there) continue;
