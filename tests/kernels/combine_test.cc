@@ -137,7 +137,10 @@ TEST_P(Combine, GivesTheReferenceBits) {
       const double divisor = k == 3 || k == 5 ? 0.75 : 1.0;
       const Problem problem = make_problem(type, reduction, k, place, divisor);
       for_each_instruction_set([&] {
-        for (const std::size_t offset : {0, 1, 8}) check_all_counts(problem, offset);
+        for (const std::size_t offset : {0, 1, 8}) {
+          if (kIsSanitized && offset == 8) continue;
+          check_all_counts(problem, offset);
+        }
       });
       if (HasFatalFailure()) return;
     }
