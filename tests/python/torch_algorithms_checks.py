@@ -191,7 +191,7 @@ def check_what_the_algorithms_refuse() -> None:
     refuses(PIECES, "bundle_layers: 9 colayers of 1 layers", colayers=9)
     refuses(PIECES, "bundle_layers: 0 colayers of 1 layers", colayers=0)
     own = 7 if bf.rank() == 3 else 8
-    raises(weft.Mismatch, lambda: GROUPS(plain, model, seed=own), "rank 3 has seed 7")
+    raises(weft.Mismatch, lambda: GROUPS(plain, model, seed=own), "ranks 0 and 3 disagree")
     raises(weft.Mismatch, lambda: PIECES(plain, model, staleness=own), "ranks 0 and 3 disagree")
     train(model, plain, 1)  # it is as it was
     mixed = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double())
