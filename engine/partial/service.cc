@@ -31,6 +31,7 @@ Result<std::unique_ptr<GroupService>> GroupService::open(std::unique_ptr<GroupHo
   std::vector<Rank> all(static_cast<std::size_t>(host->size()));
   std::iota(all.begin(), all.end(), 0);
   WEFT_RETURN_IF_ERROR(made->begin_term(std::move(host), std::move(all)));
+  if (made->is_static()) WEFT_RETURN_IF_ERROR(made->meet());
   return made;
 }
 
@@ -117,9 +118,7 @@ Result<GroupMessage> GroupService::next(bool leaves) {
 Result<GroupMessage> GroupService::next_static() {
   std::vector<Rank> group = {self()};
   if (iteration() >= resumed_at_) {
-    WEFT_ASSIGN(group, static_group(iteration(), locals_, place_));
-    for (Rank& each : group) each = ranks_[static_cast<std::size_t>(each)];
-    std::ranges::sort(group);
+    WEFT_ASSIGN(group, scheduled(iteration()));
   }
   return GroupMessage{.kind = GroupMessage::Kind::assignment,
                       .answers = true,
@@ -127,16 +126,40 @@ Result<GroupMessage> GroupService::next_static() {
                       .members = std::move(group)};
 }
 
+Result<std::vector<Rank>> GroupService::scheduled(std::uint64_t iteration) const {
+  WEFT_ASSIGN(std::vector<Rank> group, static_group(iteration, locals_, place_));
+  for (Rank& each : group) each = ranks_[static_cast<std::size_t>(each)];
+  std::ranges::sort(group);
+  return group;
+}
+
+// Over a network it is the connection to a rank that shows when the rank leaves. So all that will meet
+// are connected from the beginning.
+Status GroupService::meet() {
+  const double own = 0;
+  double mean = 0;
+  for (std::uint64_t iteration = 0; iteration < kStaticPeriod; ++iteration) {
+    WEFT_ASSIGN(const std::vector<Rank> group, scheduled(iteration));
+    if (group.size() > 1) {
+      WEFT_RETURN_IF_ERROR(average_of(group, {&own, 1, DataType::f64}, {&mean, 1, DataType::f64}));
+    }
+  }
+  return {};
+}
+
+Status GroupService::average_of(const std::vector<Rank>& group, const Input& x, const Output& y) {
+  std::vector<Rank> numbers;
+  for (const Rank rank : group) numbers.push_back(term_->number_of(rank));
+  return term_->host().run(
+      Request{.collective = Collective::group_average, .input = x, .output = y, .group = numbers});
+}
+
 // Whether the group has run. If not, a member is gone, and another assignment follows.
 Result<bool> GroupService::run(const GroupMessage& group) {
   if (group.members.size() < 2) return true;
-  std::vector<Rank> numbers;
-  for (const Rank rank : group.members) numbers.push_back(term_->number_of(rank));
   const Output& model = options_.model;
-  const Status status = term_->host().run(Request{.collective = Collective::group_average,
-                                                  .input = {model.data, model.count, model.type},
-                                                  .output = {mean_.data(), model.count, model.type},
-                                                  .group = numbers});
+  const Status status = average_of(group.members, {model.data, model.count, model.type},
+                                   {mean_.data(), model.count, model.type});
   if (!status.ok()) {
     WEFT_RETURN_IF_ERROR(recover(status));
     return false;
@@ -178,7 +201,7 @@ Status GroupService::resume() {
                                                  .output = {&resumed_at_, 1, DataType::u64},
                                                  .op = ReduceOp::max}));
   failed_.clear();
-  return {};
+  return meet();
 }
 
 // Ranks of the first term.

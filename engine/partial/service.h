@@ -67,6 +67,9 @@ class GroupService {
   void say(const GroupMessage& message);
   Result<GroupMessage> next(bool leaves);
   Result<GroupMessage> next_static();
+  [[nodiscard]] Result<std::vector<Rank>> scheduled(std::uint64_t iteration) const;
+  Status meet();
+  Status average_of(const std::vector<Rank>& group, const Input& x, const Output& y);
   Result<bool> run(const GroupMessage& group);
   void finish(const GroupMessage& group, bool asks);
   Status recover(Status why);

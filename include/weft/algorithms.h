@@ -236,8 +236,7 @@ struct PartialAllreduceOptions {
 // where they are, so this once they all wait for the slowest. A group that lost a member runs with
 // the others. The static schedule goes on with those that are left, in the iteration of the one that is
 // ahead; the others average with nobody until then. A rank that drops the object without end() has left as
-// if it had died. Over a network, ranks of the static schedule that have not met it yet get the error of a
-// path that fails. Other objects of the context fail with a death as always.
+// if it had died. Other objects of the context fail with a death as always.
 //
 // Between two averages a rank must not wait for what another rank does after an average, as in a
 // collective operation: the other one may wait in a group for this rank. Such operations belong

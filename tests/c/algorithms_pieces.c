@@ -171,8 +171,7 @@ void test_freed_early(const struct ranks* all) {
   set(slope, 1);
   set(y, 1);
   OK(weft_partial_allreduce_create(all->context, y, kElements, WEFT_F64, &scheduled, &partial));
-  // All have met: over a network, a rank is not told that one which it has not met is gone.
-  for (int step = 0; step < 12; ++step) OK(weft_partial_allreduce_average(partial, NULL, 0, NULL));
+  OK(weft_partial_allreduce_average(partial, NULL, 0, NULL));
   OK(weft_barrier(all->context));
   OK(weft_gradient_exchange_begin(exchange));
   push_all(exchange, slope);
