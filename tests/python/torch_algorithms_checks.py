@@ -155,7 +155,7 @@ def check_free_exchanges_come_to_the_model_of_least_loss() -> None:
 
 
 def learned(make: Callable[..., Any], **options: Any) -> float:
-    """The lowest accuracy of the ranks' networks on digits that none was trained on."""
+    """The accuracy of the mean of the ranks' networks on digits that none was trained on."""
     torch.manual_seed(bf.rank())
     model = digits.make_model()
     mine, test = digits.load()
@@ -166,12 +166,13 @@ def learned(make: Callable[..., Any], **options: Any) -> float:
             nn.functional.cross_entropy(model(mine[0][rows]), mine[1][rows]).backward()
             optimizer.step()
     optimizer.end()  # before ranks wait for each other
+    bf.allreduce_parameters(model.state_dict())  # what the ranks have learned together
     return float(bf.allgather(digits.accuracy(model, test)).min())
 
 
 def check_digits_are_learned() -> None:
     by_groups, by_pieces = learned(GROUPS), learned(PIECES, rule="bounded", staleness=2)
-    assert min(by_groups, by_pieces) > 0.8, (by_groups, by_pieces)
+    assert min(by_groups, by_pieces) > 0.85, (by_groups, by_pieces)
 
 
 def check_what_the_algorithms_refuse() -> None:
