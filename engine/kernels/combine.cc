@@ -11,10 +11,8 @@ CombineFunction select_combine(DataType type, Reduction reduction) {
   CombineFunction function = nullptr;
   if (!is_floating(type)) {
     function = select_integer(type, reduction);
-  } else if (size_of(type) == 1) {
-    function = select_float8(type, reduction);
-  } else if (size_of(type) == 2) {
-    function = select_half(type, reduction);
+  } else if (size_of(type) < 4) {
+    function = select_narrow(type, reduction);
   } else {
     function = select_float(type, reduction);
   }

@@ -9,8 +9,7 @@ namespace weft {
 // Each function knows the types of its family, with the reductions that check_reduction() allows
 // for them. It returns nullptr for anything else.
 [[nodiscard]] CombineFunction select_float(DataType type, Reduction reduction);
-[[nodiscard]] CombineFunction select_half(DataType type, Reduction reduction);
-[[nodiscard]] CombineFunction select_float8(DataType type, Reduction reduction);
+[[nodiscard]] CombineFunction select_narrow(DataType type, Reduction reduction);
 [[nodiscard]] CombineFunction select_integer(DataType type, Reduction reduction);
 
 }  // namespace weft

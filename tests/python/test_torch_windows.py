@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 import pytest
 
@@ -14,23 +13,9 @@ pytest.importorskip("networkx")
 sys.path.insert(0, os.path.dirname(__file__))
 
 from conftest import as_processes  # noqa: E402
-from torch_jobs import names_of_checks, run_job  # noqa: E402
+from torch_jobs import tests_of  # noqa: E402
 
-RANKS = os.path.join(os.path.dirname(__file__), "torch_windows_ranks.py")
-
-
-@pytest.fixture(scope="module")
-def outcome() -> Any:
-    return run_job(RANKS, 4, {})
-
-
-@pytest.mark.parametrize("name", names_of_checks(RANKS))
-def test_on_four_ranks(outcome: Any, name: str) -> None:
-    outcome.require(name)
-
-
-def test_the_job_ends_well(outcome: Any) -> None:
-    assert outcome.status == 0
+outcome, test_on_four_ranks, test_the_job_ends_well = tests_of("torch_windows_ranks.py")
 
 
 def test_a_rank_alone() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
+
+import pytest
 
 LIMIT_S = 240
 
@@ -46,6 +48,27 @@ def run_job(path: str, ranks: int, environment: Dict[str, str]) -> Outcome:
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
     return Outcome(done, ranks)
+
+
+def tests_of(program: str, *more: str) -> Tuple[Any, Any, Any]:
+    """The tests of a file of checks on four ranks: its outcome, a test for each check, and one for the end of the job.
+
+    more: files from which the program takes checks, too.
+    """
+    paths = [os.path.join(os.path.dirname(__file__), file) for file in (program, *more)]
+
+    @pytest.fixture(scope="module")
+    def outcome() -> Any:
+        return run_job(paths[0], 4, {})
+
+    @pytest.mark.parametrize("name", [name for path in paths for name in names_of_checks(path)])
+    def test_on_four_ranks(outcome: Any, name: str) -> None:
+        outcome.require(name)
+
+    def test_the_job_ends_well(outcome: Any) -> None:
+        assert outcome.status == 0
+
+    return outcome, test_on_four_ranks, test_the_job_ends_well
 
 
 def run_checks(checks: Dict[str, Any]) -> None:

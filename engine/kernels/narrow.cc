@@ -1,4 +1,4 @@
-// e4m3 and e5m2: a byte in memory, f32 in the lanes.
+// f16, bf16, e4m3 and e5m2: fewer bytes in memory, f32 in the lanes.
 // Compiled once per instruction set by including itself through Highway's foreach_target.
 #include "engine/kernels/select.h"
 #include "engine/kernels/targets.h"
@@ -6,7 +6,7 @@
 // foreach_target.h comes before everything that is compiled per instruction set.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "engine/kernels/float8.cc"
+#define HWY_TARGET_INCLUDE "engine/kernels/narrow.cc"
 #include "hwy/foreach_target.h"
 #include "engine/kernels/loop-inl.h"
 // clang-format on
@@ -14,8 +14,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 
-CombineFunction float8_function(DataType type, Reduction reduction) {
+CombineFunction narrow_function(DataType type, Reduction reduction) {
   switch (type) {
+    case DataType::f16:
+      return floating_function<Converted<Float16>>(reduction);
+    case DataType::bf16:
+      return floating_function<BFloat16>(reduction);
     case DataType::e4m3:
       return floating_function<Float8E4m3>(reduction);
     case DataType::e5m2:
@@ -31,10 +35,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weft {
 
-HWY_EXPORT(float8_function);
+HWY_EXPORT(narrow_function);
 
-CombineFunction select_float8(DataType type, Reduction reduction) {
-  return HWY_DYNAMIC_DISPATCH(float8_function)(type, reduction);
+CombineFunction select_narrow(DataType type, Reduction reduction) {
+  return HWY_DYNAMIC_DISPATCH(narrow_function)(type, reduction);
 }
 
 }  // namespace weft
