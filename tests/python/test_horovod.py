@@ -11,6 +11,6 @@ pytest.importorskip("torch")
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from torch_jobs import tests_of  # noqa: E402
+from torch_jobs import as_tests  # noqa: E402
 
-outcome, test_on_four_ranks, test_the_job_ends_well = tests_of("horovod_ranks.py")
+outcome, test_on_four_ranks, test_the_job_ends_well = as_tests("horovod_ranks.py")

@@ -13,9 +13,9 @@ pytest.importorskip("networkx")
 sys.path.insert(0, os.path.dirname(__file__))
 
 from conftest import as_processes  # noqa: E402
-from torch_jobs import tests_of  # noqa: E402
+from torch_jobs import as_tests  # noqa: E402
 
-outcome, test_on_four_ranks, test_the_job_ends_well = tests_of(
+outcome, test_on_four_ranks, test_the_job_ends_well = as_tests(
     "torch_strategies_ranks.py", "torch_algorithms_checks.py"
 )
 

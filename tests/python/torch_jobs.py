@@ -50,7 +50,7 @@ def run_job(path: str, ranks: int, environment: Dict[str, str]) -> Outcome:
     return Outcome(done, ranks)
 
 
-def tests_of(program: str, *more: str) -> Tuple[Any, Any, Any]:
+def as_tests(program: str, *more: str) -> Tuple[Any, Any, Any]:
     """The tests of a file of checks on four ranks: its outcome, a test for each check, and one for the end of the job.
 
     more: files from which the program takes checks, too.
