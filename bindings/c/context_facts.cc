@@ -94,6 +94,16 @@ weft_code weft_context_machine_of(const weft_context* context, int32_t rank, int
   });
 }
 
+weft_code weft_has_message(weft_context* context, int32_t from, int32_t* there) {
+  return call(__func__, [&]() -> Status {
+    WEFT_ASSIGN(const auto object, object_of(context, "context"));
+    WEFT_RETURN_IF_ERROR(check_not_null(there, "there"));
+    WEFT_ASSIGN(const bool found, object->context->has_message(from));
+    *there = found ? 1 : 0;
+    return {};
+  });
+}
+
 weft_code weft_context_config(const weft_context* context, weft_config** config) {
   return call(__func__, [&]() -> Status {
     WEFT_RETURN_IF_ERROR(check_result(config, "config"));

@@ -107,6 +107,8 @@ static void bad_ranks(weft_context* context) {
   INVALID(weft_scatter(context, x, 2, y, 1, WEFT_F32, NULL, 0, INT32_MIN), "root");
   INVALID(weft_send(context, x, 2, WEFT_F32, rank), "another of the ranks");
   INVALID(weft_recv(context, y, 2, WEFT_F32, 2), "rank 2");
+  INVALID(weft_has_message(context, 2, &value), "rank 2");
+  INVALID(weft_has_message(context, 1 - rank, NULL), "there is null");
   INVALID(weft_pair_average(context, x, y, 2, WEFT_F32, -1, 0.5, 0.5), "rank -1");
   INVALID(weft_group_average(context, x, y, 2, WEFT_F32, outside, 2), "rank 2");
   INVALID(weft_group_average(context, x, y, 2, WEFT_F32, twice, 3), "twice");

@@ -20,6 +20,10 @@ static void test_send(const struct ranks* all, size_t count) {
   if (all->rank % 2 == 0 && after != 0) {  // in pairs, blocking
     OK(weft_send(all->context, x, count, WEFT_F32, after));
   } else if (all->rank % 2 == 1) {
+    int32_t is_there = 0;
+    for (long turn = 0; is_there == 0 && turn < 100000000; ++turn)
+      OK(weft_has_message(all->context, before, &is_there));
+    CHECK(is_there == 1);
     OK(weft_recv(all->context, y, count, WEFT_F32, before));
     CHECK(y[count - 1] == value_of(before, count - 1));
   }

@@ -140,6 +140,9 @@ WEFT_C_OPERATION(weft_send, weft_context* context, const void* x, size_t count, 
 // Receives y from another rank.
 WEFT_C_OPERATION(weft_recv, weft_context* context, void* y, size_t count, weft_data_type type,
                  int32_t from);
+// *there := 1 if a message of `from` has arrived for which no recv has been called, else 0. Waits at
+// most for the rank to join. A receiver that takes messages of any rank asks for each.
+WEFT_C_API weft_code weft_has_message(weft_context* context, int32_t from, int32_t* there);
 
 // y := self_weight x + pair_weight (x of the peer). Both ranks call it, each with its own weights
 // (usually 0.5 and 0.5). Floating types.
