@@ -108,7 +108,7 @@ static void bad_ranks(weft_context* context) {
   INVALID(weft_send(context, x, 2, WEFT_F32, rank), "another of the ranks");
   INVALID(weft_recv(context, y, 2, WEFT_F32, 2), "rank 2");
   INVALID(weft_has_message(context, 2, &value), "rank 2");
-  INVALID(weft_has_message(context, 1 - rank, NULL), "there is null");
+  INVALID(weft_has_message(context, 1 - rank, NULL), "there is NULL");
   INVALID(weft_pair_average(context, x, y, 2, WEFT_F32, -1, 0.5, 0.5), "rank -1");
   INVALID(weft_group_average(context, x, y, 2, WEFT_F32, outside, 2), "rank 2");
   INVALID(weft_group_average(context, x, y, 2, WEFT_F32, twice, 3), "twice");

@@ -99,7 +99,7 @@ static void test_compression(const struct ranks* all) {
 // Element (i, k) is the product of i and k: a matrix of rank 1.
 static void test_low_rank(const struct ranks* all) {
   enum { kRows = 40, kColumns = 50 };
-  static float x[kRows * kColumns], y[kRows * kColumns];
+  float x[kRows * kColumns], y[kRows * kColumns];
   for (int i = 0; i < kRows * kColumns; ++i) x[i] = (float)((i / kColumns) * (i % kColumns));
   weft_request request = allreduce_of(x, y, WEFT_AVERAGE);
   request.x_count = request.y_count = kRows * kColumns;
