@@ -351,6 +351,7 @@ def from_any() -> None:
                 dist.send(torch.full((count,), float(rank)), 0, tag=tag)
             if rank == size - 1:
                 dist.send(torch.full((count,), 10.0 * rank), 0, tag=1)
+        dist.barrier()  # a receive from any rank takes whatever comes first, so of the next count too
     y = torch.zeros(1)
     if rank == 1:
         dist.send(torch.ones(1), 0)
