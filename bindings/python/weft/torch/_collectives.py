@@ -22,7 +22,7 @@ from weft.torch._dtype import FLOATING, I64, NUMBERS, U8, computed_as, moved_as
 from weft.torch._recording import is_recording, recorded
 from weft.torch._reductions import SUM, Reduction, reduction
 from weft.torch._sparse import Sparse
-from weft.torch._starting import Starting
+from weft.torch._starting import Starting, for_work, wants_work
 from weft.torch._tensors import PLAIN, only_one, read_from, same_type, updated, written_to
 from weft.torch._work import DONE, JointWork
 from weft._errors import InvalidArgument
@@ -90,7 +90,9 @@ class Collectives(Starting):
         Returns False if the call asks something else. It checks all that the long way checks, and
         halves the time of a small allreduce.
         """
-        if options.asyncOp or type(tensors) is not list or len(tensors) != 1 or is_recording():
+        if wants_work(options) or type(tensors) is not list or len(tensors) != 1:
+            return False
+        if is_recording():
             return False
         tensor = tensors[0]
         number = _FLOATS.get(tensor.dtype)
@@ -143,8 +145,7 @@ class Collectives(Starting):
         self, tensors: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:
         """allreduce() of several tensors at once."""
-        options = options_of(AllreduceCoalescedOptions, opts, None)
-        options.asyncOp = True
+        options = for_work(options_of(AllreduceCoalescedOptions, opts, None))
         return JointWork([self._allreduce(tensor, options) for tensor in tensors])
 
     @recorded("broadcast")
@@ -223,8 +224,7 @@ class Collectives(Starting):
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:
         """all_gather_single() of several pairs of tensors at once."""
-        options = options_of(AllgatherOptions, opts, None)
-        options.asyncOp = True
+        options = for_work(options_of(AllgatherOptions, opts, None))
         pairs = _pairs(outputs, inputs)
         return JointWork([self.all_gather_single(y, x, options) for y, x in pairs])
 
@@ -261,8 +261,7 @@ class Collectives(Starting):
         self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:
         """reduce_scatter_single() of several pairs of tensors at once."""
-        options = options_of(ReduceScatterOptions, opts, None)
-        options.asyncOp = True
+        options = for_work(options_of(ReduceScatterOptions, opts, None))
         pairs = _pairs(outputs, inputs)
         return JointWork([self.reduce_scatter_single(y, x, options) for y, x in pairs])
 

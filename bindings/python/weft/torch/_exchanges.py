@@ -25,7 +25,7 @@ from weft.torch._collectives import options_of, rooted, scaled
 from weft.torch._dtype import computed_as, moved_as
 from weft.torch._recording import recorded
 from weft.torch._reductions import reduction
-from weft.torch._starting import Starting
+from weft.torch._starting import Starting, for_work
 from weft.torch._tensors import (
     only_one,
     read_all,
@@ -86,8 +86,7 @@ class Exchanges(Starting):
         self, output_lists: Sequence[Any], inputs: Sequence[torch.Tensor], opts: Any = None
     ) -> dist.Work:
         """allgather() of several tensors. Element r of the outputs: one list for each rank."""
-        options = options_of(AllgatherOptions, opts, None)
-        options.asyncOp = True
+        options = for_work(options_of(AllgatherOptions, opts, None))
         works = []
         for index, tensor in enumerate(inputs):
             outputs = [each[index] for each in output_lists]

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from weft import _core
 from weft._core import Request
 from weft._errors import InvalidArgument
-from weft.torch._arrivals import ANY, Arrival, Arrivals, header_of
+from weft.torch._arrivals import ANY, Arrival, Arrivals, header_of, put_inside
 from weft.torch._devices import behind
 from weft.torch._dtype import U64, moved_as
 from weft.torch._recording import recorded
@@ -52,8 +52,13 @@ class Pairs(Starting):
         source = read_from(tensor, "send")
         count = source.numel() * parts
         header = header_of(tag, number, count)
+        is_inside = put_inside(header, source)
         address, words = header.buffer_info()
         first = Request(_SEND, address, words, 0, 0, U64, peer=to, keep=header)
+        if is_inside:
+            with self._sending:
+                handle = self._context.start_raw(first)
+            return self._started(WeftWork(handle, [tensor], None, self._timeout))
         second = Request(
             _SEND, source.data_ptr(), count, 0, 0, number, peer=to, keep=source, **behind(source)
         )

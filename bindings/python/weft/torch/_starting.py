@@ -14,6 +14,18 @@ from weft.torch._recording import is_recording
 from weft.torch._work import DONE, JointWork, WeftWork, seconds_of
 
 
+def wants_work(options: Any) -> bool:
+    """Whether the caller wants a Work. Options of older torch do not say, and then it does."""
+    return getattr(options, "asyncOp", True)
+
+
+def for_work(options: Any) -> Any:
+    """The options, of which the caller wants a Work."""
+    if not wants_work(options):
+        options.asyncOp = True
+    return options
+
+
 class Starting:
     """What the operations share: the context, and the rank and size in it."""
 
@@ -56,7 +68,7 @@ class Starting:
         kept = (source, output)
         tensors = [each for each in kept if each is not None]
         timeout = seconds_of(options.timeout) or self._timeout
-        if not options.asyncOp and timeout is None and not is_recording():
+        if not wants_work(options) and timeout is None and not is_recording():
             more.update(in_order(*tensors))
             self._context.run_raw(Request(kind, x, nx, y, ny, number, keep=kept, **more))
             if finish is not None:
