@@ -288,8 +288,8 @@ def pairs() -> None:
             work.wait()
         compare(y, values(count, torch.float32, before))
     # More messages in flight than the group has channels. Tags choose between them, so that half are
-    # received before those that were sent first.
-    for count in (3, 30_000):
+    # received before those that were sent first. Up to 120 elements are inside the header.
+    for count in (3, 120, 121, 30_000):
         sends = [dist.isend(torch.full((count,), float(i)), after, tag=i % 10) for i in range(20)]
         taken = [torch.zeros(count) for _ in range(20)]
         order = [*range(9, -1, -1), *range(10, 20)]
@@ -316,16 +316,17 @@ def pairs() -> None:
         compare(y, torch.ones(3))
     # The message of tag 2 is more than may be kept. Those behind it arrive.
     _arrivals._MOST_KEPT = 100
-    if rank == 0:
-        for tag in (1, 2, 3, 4):
-            dist.send(torch.full((30,), float(tag)), 1, tag=tag)
-    elif rank == 1:
-        y = torch.zeros(30)
-        with pytest.raises(weft.Exhausted, match="has tag 2"):
-            dist.recv(y, 0, tag=4)
-        for tag in (3, 1, 4):
-            dist.recv(y, 0, tag=tag)
-            compare(y, torch.full((30,), float(tag)))
+    for count in (30, 300):
+        if rank == 0:
+            for tag in (1, 2, 3, 4):
+                dist.send(torch.full((count,), float(tag)), 1, tag=tag)
+        elif rank == 1:
+            y = torch.zeros(count)
+            with pytest.raises(weft.Exhausted, match="has tag 2"):
+                dist.recv(y, 0, tag=4)
+            for tag in (3, 1, 4):
+                dist.recv(y, 0, tag=tag)
+                compare(y, torch.full((count,), float(tag)))
     dist.destroy_process_group()
 
 
@@ -359,6 +360,42 @@ def from_any() -> None:
         assert dist.recv(y) == 1
     dist.barrier()
     compare(y, torch.full((1,), 1.0 - min(rank, 1)))
+    dist.destroy_process_group()
+
+
+def windows() -> None:
+    """Every rank writes its part of the tensors of all, and looks when it has all signals."""
+    begin()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    others = [each for each in range(size) if each != rank]
+    new: Any = getattr(dist, "_new_window", None) or dist.group.WORLD.new_window  # from torch 2.14 on
+    whole = torch.full((3 * size,), -1.0)
+    window, later = new(whole), new()
+    for turn in (0.0, 10.0):
+        for other in range(size):
+            part = torch.full((3,), rank + turn)
+            window.put(part, other, 3 * rank, async_op=True)
+        for other in others:
+            window.signal(other, async_op=False)
+        for other in others:
+            window.wait_signal(other, async_op=True).wait()
+        compare(whole, torch.arange(size).repeat_interleave(3) + turn)
+        dist.barrier()
+    later.tensor_register(torch.zeros(2, dtype=torch.int64))
+    for call, words in (
+        (lambda: window.put(torch.ones(3), 0, 3 * size - 2, False), "elements"),
+        (lambda: window.put(torch.ones(3).double(), 0, 0, False), "float32"),
+        (lambda: window.put(torch.ones(1), size, 0, False), "another rank"),
+        (lambda: later.put(torch.ones(1), 0, 0, False), "int64"),
+        (lambda: later.tensor_register(whole), "tensor_deregister"),
+        (lambda: later.map_remote_tensor(rank + 1), f"rank {rank + 1}"),
+    ):
+        with pytest.raises(weft.Error, match=words):
+            call()
+    assert window.map_remote_tensor(rank) is whole
+    window.tensor_deregister()
+    with pytest.raises(weft.InvalidArgument, match="no tensor"):
+        window.signal((rank + 1) % size, async_op=False)
     dist.destroy_process_group()
 
 
@@ -452,6 +489,6 @@ def test_tensors_of_any_type_and_layout(case: Callable[[], None]) -> None:
     run_ranks(3, case)
 
 
-@pytest.mark.parametrize("case", [pairs, from_any, profiled])
+@pytest.mark.parametrize("case", [pairs, from_any, windows, profiled])
 def test_messages_between_pairs(case: Callable[[], None]) -> None:
     run_ranks(3, case)

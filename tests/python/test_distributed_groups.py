@@ -155,11 +155,12 @@ def bad_arguments() -> None:
     refuses(ValueError, "another rank", group.send, [torch.ones(2)], rank)
     refuses(ValueError, "rank", group.broadcast, [torch.ones(2)], size)
     refuses(RuntimeError, "meta", group._get_backend, torch.device("meta"))
-    if rank == 0:
-        dist.send(torch.ones(2), 1, tag=3)
-    elif rank == 1:  # the message is lost, and the group goes on
-        refuses(weft.Mismatch, "rank 0 has 2 elements of f32, not 3 of f64",
-                lambda: dist.recv(torch.ones(3).double(), 0, tag=3))  # fmt: skip
+    for count in (2, 300):
+        if rank == 0:
+            dist.send(torch.ones(count), 1, tag=3)
+        elif rank == 1:  # the message is lost, and the group goes on
+            refuses(weft.Mismatch, f"rank 0 has {count} elements of f32, not 3 of f64",
+                    lambda: dist.recv(torch.ones(3).double(), 0, tag=3))  # fmt: skip
     assert sum_of_ones() == size
     dist.destroy_process_group()
 

@@ -22,6 +22,7 @@ from weft.torch import _monitor
 from weft.torch._collectives import Collectives
 from weft.torch._exchanges import Exchanges
 from weft.torch._graphs import keep_out
+from weft.torch._group_window import GroupWindow, GroupWindows
 from weft.torch._pairs import Pairs, ReceiveWork
 from weft.torch._rendezvous import join
 from weft.torch._starting import Starting
@@ -32,7 +33,7 @@ _CUDA = torch.device("cuda")
 _Backend: Any = torch._C._distributed_c10d.Backend
 
 
-class Group(Collectives, Exchanges, Pairs):
+class Group(Collectives, Exchanges, Pairs, GroupWindows):
     """A context of Weft with the operations of torch.distributed.
 
     Ranks in its methods are those of the group.
@@ -155,7 +156,10 @@ class BackendWeft(Group, _Backend):  # type: ignore[misc]
     """Weft as one of several backends of a process group; from torch 2.14 on."""
 
 
-for _kind in (Starting, Collectives, Exchanges, Pairs, WeftWork, ReceiveWork, JointWork, DoneWork):
+for _kind in (
+    *(Starting, Collectives, Exchanges, Pairs, GroupWindow, GroupWindows),
+    *(WeftWork, ReceiveWork, JointWork, DoneWork),
+):
     keep_out(vars(_kind).values())
 
 
