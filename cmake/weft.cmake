@@ -131,7 +131,9 @@ endfunction()
 
 function(weft_gtest_program name)
   cmake_parse_arguments(ARG "OPTIMIZED" "" "SOURCES;LINK" ${ARGN})
-  weft_program(${name} OPTIMIZED SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  # libgtest.a needs std::string::reserve(). stdc++ before it has that; else the linker may take it from an archive whose
+  # index lists it for an object that has inlined it.
+  weft_program(${name} OPTIMIZED SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} stdc++ GTest::gtest GTest::gtest_main)
   if(ARG_OPTIMIZED)
     target_compile_options(${name} PRIVATE ${weft_tests_unchecked})
   else()
