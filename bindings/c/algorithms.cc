@@ -35,6 +35,7 @@ weft_code weft_push_sum_create(weft_context* context, const weft_schedule* sched
       WEFT_RETURN_IF_ERROR(read_struct(options, "options", from));
       how.name = name_or(from.name, how.name);
       how.lag = from.lag;
+      how.stream = stream_of(from.stream);
     }
     WEFT_ASSIGN(PushSum made, PushSum::create(*object->context, *steps,
                                               {x, count, static_cast<DataType>(type)}, how));

@@ -40,6 +40,7 @@ weft_code weft_ad_psgd_create(weft_context* context, void* model, size_t count, 
       WEFT_RETURN_IF_ERROR(read_struct(options, "options", from));
       how.name = name_or(from.name, how.name);
       if (from.seed != 0) how.seed = from.seed;
+      how.stream = stream_of(from.stream);
     }
     WEFT_ASSIGN(AdPsgd made,
                 AdPsgd::create(*object->context, {model, count, static_cast<DataType>(type)}, how));

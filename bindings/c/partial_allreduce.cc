@@ -31,6 +31,7 @@ Status convert(const weft_partial_allreduce_options* given, PartialAllreduceOpti
   if (from.seed != 0) to.seed = from.seed;
   if (from.threshold != 0) to.threshold = from.threshold;
   if (from.section != 0) to.section = from.section;
+  to.stream = stream_of(from.stream);
   return {};
 }
 

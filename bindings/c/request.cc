@@ -109,7 +109,7 @@ Status convert(const weft_request& from, Converted& converted) {
     WEFT_ASSIGN(const auto feedback, object_of(from.feedback, "feedback"));
     to.feedback = &converted.feedback.emplace(*feedback);
   }
-  if (from.stream != nullptr) to.stream = Stream{from.stream->handle};
+  to.stream = stream_of(from.stream);
   WEFT_RETURN_IF_ERROR(check_array(from.shape, from.dimensions, "shape"));
   to.shape = {from.shape, from.dimensions};
   if (has(kHasRoot)) to.root = from.root;

@@ -36,6 +36,9 @@ Status check_number(const char* member, std::int32_t value, std::int32_t most, c
 Status check_type(weft_data_type type);
 Status check_compression(const char* member, weft_compression value);
 Status check_flag(const char* member, std::int32_t value);  // 0 or 1
+inline std::optional<Stream> stream_of(const weft_stream* given) {
+  return given == nullptr ? std::nullopt : std::optional(Stream{given->handle});
+}
 // `kept` := the weights, and `to` := a view of them; absent for a null array.
 Status convert_peers(const weft_peer* from, std::size_t count, const char* argument,
                      std::vector<NeighborWeight>& kept,

@@ -44,6 +44,7 @@ Status convert(const weft_strategy_options* given, StrategyOptions& to) {
   if (from.peers != 0) to.peers = from.peers;
   if (from.colayers != 0) to.colayers = from.colayers;
   if (from.seed != 0) to.seed = from.seed;
+  to.stream = stream_of(from.stream);
   to.compression = static_cast<Compression>(from.compression);
   WEFT_RETURN_IF_ERROR(read_flagged("momentum", from.has_momentum, from.momentum, to.momentum));
   WEFT_RETURN_IF_ERROR(

@@ -44,10 +44,6 @@ Status check_given(std::int32_t has, Value value, const char* has_member, const 
   return argument_error(member, std::string("is set, but ") + has_member + " is 0");
 }
 
-std::optional<weft::Stream> stream_of(const weft_stream* given) {
-  return given == nullptr ? std::nullopt : std::optional(weft::Stream{given->handle});
-}
-
 struct Put {
   weft::WindowPut how;
   std::vector<NeighborWeight> destinations;

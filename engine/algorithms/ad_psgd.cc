@@ -1,5 +1,8 @@
 // ad_psgd: averages of two models under the mutexes of both.
 //
+// Neighbors write to a model, which they cannot do on a GPU. So the window's tensor is then host memory of its
+// own, which is the model; the caller's tensor gets it in update(), before the change, and after an average.
+//
 // The window lets one thread of a rank hold mutexes at a time, so a mutex of the process comes
 // first. Who waits for it holds nothing yet, so it adds no deadlock.
 #include <fmt/core.h>
@@ -14,21 +17,25 @@
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/gone.h"
-#include "engine/algorithms/host_models.h"
+#include "engine/algorithms/models.h"
+#include "engine/gpu/gpu.h"
 #include "engine/kernels/kernels.h"
 
 namespace weft {
 
 class AdPsgd::State {
  public:
-  State(Context& context, Window window, Memory theirs, std::uint64_t seed)
+  State(Context& context, Window window, Staged model, Memory theirs, const AdPsgdOptions& options)
       : context_(context),
         window_(std::move(window)),
+        stream_(options.stream),
+        owner_(options.owner),
         title_("AD-PSGD \"" + window_.name() + "\""),
         self_(context.rank()),
+        model_(std::move(model)),
         theirs_(std::move(theirs)),
         peers_(window_.out_neighbors().begin(), window_.out_neighbors().end()),
-        random_(seed + 0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(self_) + 1)) {}
+        random_(options.seed + 0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(self_) + 1)) {}
 
   Status average_with(Rank peer);
   Result<Rank> average();
@@ -38,13 +45,23 @@ class AdPsgd::State {
 
  private:
   class Held;
+  // Memory of the host for one model, which a GPU's is copied from and to.
+  [[nodiscard]] std::byte* between() const {
+    return model_.is_on_gpu() ? model_.data() : theirs_.as<std::byte>();
+  }
+  [[nodiscard]] std::size_t bytes() const {
+    return window_.tensor().count * size_of(window_.tensor().type);
+  }
 
   Context& context_;
   Window window_;
+  const std::optional<Stream> stream_;
+  const std::shared_ptr<const void> owner_;
   const std::string title_;
   const Rank self_;
   std::mutex mutex_;
-  Memory theirs_;            // guarded by the mutex
+  Staged model_;             // the caller's tensor; guarded by the mutex
+  Memory theirs_;            // guarded by the mutex; empty if the tensor is on a GPU
   std::vector<Rank> peers_;  // of average(); guarded by the mutex
   std::mt19937_64 random_;   // guarded by the mutex
 };
@@ -79,19 +96,19 @@ Status AdPsgd::State::average_with(Rank peer) {
                   fmt::format("{}: rank {} has no out-neighbor {}", title_, self_, peer), peer);
   }
   const Output own = window_.tensor();
-  const std::size_t bytes = own.count * size_of(own.type);
   const Rank both[] = {self_, peer};
   Held held(*this, both);
   WEFT_RETURN_IF_ERROR(held.status());
-  if (bytes == 0) return held.give_back();
-  WEFT_RETURN_IF_ERROR(window_.read(peer, {theirs_.data(), own.count, own.type}));
-  const Term terms[] = {{own.data, 0.5}, {theirs_.data(), 0.5}};
-  combine(own.type, Reduction::weighted_sum, terms, theirs_.data(), own.count);
+  if (bytes() == 0) return held.give_back();
+  const Output mean{between(), own.count, own.type};
+  WEFT_RETURN_IF_ERROR(window_.read(peer, mean));
+  const Term terms[] = {{own.data, 0.5}, {mean.data, 0.5}};
+  combine(own.type, Reduction::weighted_sum, terms, mean.data, own.count);
   const WindowPage whole{};
-  WEFT_RETURN_IF_ERROR(
-      window_.write(peer, {theirs_.data(), own.count, own.type}, {&whole, 1}, bytes));
-  std::memcpy(own.data, theirs_.data(), bytes);
-  return held.give_back();
+  WEFT_RETURN_IF_ERROR(window_.write(peer, {mean.data, own.count, own.type}, {&whole, 1}, bytes()));
+  std::memcpy(own.data, mean.data, bytes());
+  WEFT_RETURN_IF_ERROR(held.give_back());
+  return model_.store(stream_);
 }
 
 Result<Rank> AdPsgd::State::average() {
@@ -116,27 +133,73 @@ Status AdPsgd::State::update(const std::function<void()>& change) {
   }
   Held held(*this, {&self_, 1});
   WEFT_RETURN_IF_ERROR(held.status());
+  void* const own = window_.tensor().data;
+  if (model_.is_on_gpu()) {
+    std::memcpy(model_.data(), own, bytes());
+    WEFT_RETURN_IF_ERROR(model_.store(stream_));
+  }
   change();
+  if (model_.is_on_gpu()) {
+    WEFT_RETURN_IF_ERROR(model_.fetch(stream_));
+    std::memcpy(own, model_.data(), bytes());
+  }
   return held.give_back();
 }
 
 Status AdPsgd::State::read(const Output& y) {
   const Output own = window_.tensor();
   WEFT_RETURN_IF_ERROR(check_like(title_, "y", {y.data, y.count, y.type}, "the model", own));
-  return update([&] { std::memcpy(y.data, own.data, own.count * size_of(own.type)); });
+  if (bytes() == 0) return {};
+  WEFT_ASSIGN(Staged to, Staged::make(y.data, bytes(), context_.config().deadline_ms));
+  Held held(*this, {&self_, 1});
+  WEFT_RETURN_IF_ERROR(held.status());
+  std::memcpy(to.data(), own.data, bytes());
+  WEFT_RETURN_IF_ERROR(held.give_back());
+  return to.store(stream_);
 }
+
+namespace {
+
+// What a rank has before all agree.
+struct Own {
+  Staged staged;
+  Memory theirs;                      // empty if the model is on a GPU
+  Output tensor;                      // of the window
+  std::shared_ptr<const void> owner;  // of the tensor
+};
+Result<Own> make_own(Context& context, const std::string& title, const Output& model,
+                     const AdPsgdOptions& options) {
+  WEFT_RETURN_IF_ERROR(check_model(title, model));
+  const std::size_t bytes = model.count * size_of(model.type);
+  Own own;
+  own.tensor = model;
+  own.owner = options.owner;
+  WEFT_ASSIGN(own.staged, Staged::make(model.data, bytes, context.config().deadline_ms));
+  if (!own.staged.is_on_gpu()) {
+    WEFT_ASSIGN(own.theirs, Memory::allocate(bytes));
+    return own;
+  }
+  WEFT_ASSIGN(Memory memory, Memory::allocate(bytes));
+  WEFT_RETURN_IF_ERROR(own.staged.fetch(options.stream));
+  std::memcpy(memory.data(), own.staged.data(), bytes);
+  own.tensor.data = memory.data();
+  own.owner = std::make_shared<Memory>(std::move(memory));
+  return own;
+}
+
+}  // namespace
 
 Result<AdPsgd> AdPsgd::create(Context& context, const Output& model, const AdPsgdOptions& options) {
   const std::string title = fmt::format("AD-PSGD \"{}\"", options.name);
+  Result<Own> own = make_own(context, title, model, options);
   WEFT_RETURN_IF_ERROR(agree(context, title,
                              {fmt::format("\"{}\"", options.name),
                               fmt::format("{} elements of {}", model.count, name(model.type))},
-                             check_host_model(title, model)));
-  WEFT_ASSIGN(Memory theirs, Memory::allocate(model.count * size_of(model.type)));
-  WEFT_ASSIGN(Window window,
-              context.win_create(model, options.name, {.zero_init = true, .owner = options.owner}));
-  return AdPsgd(
-      std::make_shared<State>(context, std::move(window), std::move(theirs), options.seed));
+                             own.status()));
+  WEFT_ASSIGN(Window window, context.win_create(own->tensor, options.name,
+                                                {.zero_init = true, .owner = own->owner}));
+  return AdPsgd(std::make_shared<State>(context, std::move(window), std::move(own->staged),
+                                        std::move(own->theirs), options));
 }
 
 AdPsgd::AdPsgd(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -2,6 +2,7 @@
 #include "engine/algorithms/agreement.h"
 
 #include <fmt/core.h>
+#include <weft/macros.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -7,5 +7,5 @@
 
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/gone.h"
-#include "engine/algorithms/host_models.h"
+#include "engine/algorithms/models.h"
 #include "engine/context/context.h"

@@ -14,7 +14,7 @@
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/gone.h"
-#include "engine/algorithms/host_models.h"
+#include "engine/algorithms/models.h"
 #include "engine/algorithms/own_window.h"
 #include "engine/algorithms/pieces.h"
 #include "engine/algorithms/shared_index.h"
@@ -190,8 +190,8 @@ Status GradientExchange::State::check_push(int colayer, const Input& gradient) c
   const Pieces& pieces = colayers_[static_cast<std::size_t>(colayer)];
   if (pieces.is_pushed())
     return invalid(fmt::format("colayer {} was pushed in this iteration", colayer));
-  return check_like(title_, fmt::format("the gradient of colayer {}", colayer), gradient,
-                    "the colayer", {nullptr, pieces.count(), model_.type});
+  return check_host_like(title_, fmt::format("the gradient of colayer {}", colayer), gradient,
+                         "the colayer", {nullptr, pieces.count(), model_.type});
 }
 
 Status GradientExchange::State::push(int colayer, const Input& gradient) {
@@ -270,7 +270,7 @@ Result<EndedIteration> GradientExchange::State::end_iteration(const Output& mean
   WEFT_RETURN_IF_ERROR(failed_);
   if (!has_begun_) return invalid("no iteration has begun");
   WEFT_RETURN_IF_ERROR(
-      check_like(title_, "the mean", {mean.data, mean.count, mean.type}, "the model", model_));
+      check_host_like(title_, "the mean", {mean.data, mean.count, mean.type}, "the model", model_));
   for (std::size_t each = 0; each < colayers_.size(); ++each) {
     if (options_.rule == ExchangeRule::bulk && !colayers_[each].is_pushed())
       return invalid(fmt::format("colayer {} was not pushed, and all ranks wait for it", each));

@@ -2,12 +2,15 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
-#include "engine/algorithms/host_models.h"
+#include "engine/algorithms/models.h"
+#include "engine/gpu/gpu.h"
 #include "engine/partial/partial.h"
 
 namespace weft {
@@ -26,12 +29,19 @@ Result<GroupLaw> law_of(const PartialAllreduceOptions& options) {
 
 Status check_all(const Output& model, const Status& law, const PartialAllreduceOptions& options) {
   const std::string title = title_of(options);
-  WEFT_RETURN_IF_ERROR(check_host_model(title, model));
+  WEFT_RETURN_IF_ERROR(check_model(title, model));
   if (!law.ok()) return Status(law.code(), fmt::format("{}: {}", title, law.text()));
   if (options.section >= 1) return {};
   return Status(
       Code::invalid_argument,
       fmt::format("{}: a section of {} iterations has less than 1", title, options.section));
+}
+
+// The model for the host, if everything is right.
+Result<Staged> staged_model(const Context& context, const Output& model, const Status& law,
+                            const PartialAllreduceOptions& options) {
+  WEFT_RETURN_IF_ERROR(check_all(model, law, options));
+  return Staged::make(model.data, model.count * size_of(model.type), context.config().deadline_ms);
 }
 
 CommonArguments described(const Output& model, const Result<GroupLaw>& law,
@@ -46,8 +56,11 @@ CommonArguments described(const Output& model, const Result<GroupLaw>& law,
 
 class PartialAllreduce::State {
  public:
-  State(std::unique_ptr<GroupService> service, int section)
-      : service_(std::move(service)), section_(section) {}
+  State(std::unique_ptr<GroupService> service, Staged model, const PartialAllreduceOptions& options)
+      : service_(std::move(service)),
+        model_(std::move(model)),
+        stream_(options.stream),
+        section_(options.section) {}
 
   // Requests are for the last iteration of a section.
   Status begin() { return is_last_of_section() ? service_->ask() : Status(); }
@@ -57,7 +70,9 @@ class PartialAllreduce::State {
       WEFT_RETURN_IF_ERROR(begin());
       return std::vector<Rank>();
     }
+    WEFT_RETURN_IF_ERROR(model_.fetch(stream_));
     WEFT_ASSIGN(std::vector<Rank> group, service_->average(section_ == 1));
+    WEFT_RETURN_IF_ERROR(model_.store(stream_));
     ++iterations_;
     return group;
   }
@@ -65,7 +80,12 @@ class PartialAllreduce::State {
     const GroupService::Usage& usage = service_->usage();
     return {usage.messages_sent, usage.messages_received, usage.groups, usage.successions};
   }
-  Status end() { return service_->end(); }
+  // Groups that this rank is in already run yet.
+  Status end() {
+    WEFT_RETURN_IF_ERROR(model_.fetch(stream_));
+    WEFT_RETURN_IF_ERROR(service_->end());
+    return model_.store(stream_);
+  }
 
  private:
   [[nodiscard]] bool is_last_of_section() const {
@@ -73,6 +93,8 @@ class PartialAllreduce::State {
   }
 
   const std::unique_ptr<GroupService> service_;
+  Staged model_;
+  const std::optional<Stream> stream_;
   const int section_;
   std::uint64_t iterations_ = 0;
 };
@@ -81,12 +103,13 @@ Result<PartialAllreduce> PartialAllreduce::create(Context& context, const Output
                                                   const PartialAllreduceOptions& options) {
   const std::string title = title_of(options);
   const Result<GroupLaw> law = law_of(options);
-  WEFT_RETURN_IF_ERROR(agree(context, title, described(model, law, options),
-                             check_all(model, law.status(), options)));
+  Result<Staged> staged = staged_model(context, model, law.status(), options);
+  WEFT_RETURN_IF_ERROR(agree(context, title, described(model, law, options), staged.status()));
   WEFT_ASSIGN(std::unique_ptr<GroupHost> host, open_group_host(context));
+  const Output here{staged->data(), model.count, model.type};
   WEFT_ASSIGN(std::unique_ptr<GroupService> service,
-              GroupService::open(std::move(host), {title, *law, options.seed, model}));
-  return PartialAllreduce(std::make_unique<State>(std::move(service), options.section));
+              GroupService::open(std::move(host), {title, *law, options.seed, here}));
+  return PartialAllreduce(std::make_unique<State>(std::move(service), *std::move(staged), options));
 }
 
 PartialAllreduce::PartialAllreduce(std::unique_ptr<State> state) : state_(std::move(state)) {}

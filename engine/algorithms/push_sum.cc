@@ -14,8 +14,9 @@
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
 #include "engine/algorithms/clock.h"
-#include "engine/algorithms/host_models.h"
+#include "engine/algorithms/models.h"
 #include "engine/algorithms/own_window.h"
+#include "engine/gpu/gpu.h"
 #include "engine/kernels/kernels.h"
 
 namespace weft {
@@ -52,6 +53,7 @@ class PushSum::State {
         schedule_(schedule),
         title_("push-sum \"" + options.name + "\""),
         lag_(options.lag),
+        stream_(options.stream),
         data_(std::move(data)),
         sent_(std::move(sent)),
         taken_(std::move(taken)),
@@ -90,6 +92,7 @@ class PushSum::State {
   const Schedule schedule_;
   const std::string title_;
   const std::uint64_t lag_;
+  const std::optional<Stream> stream_;
   Window data_;
   Clock sent_;
   std::optional<Clock> taken_;  // if synchronous
@@ -145,7 +148,8 @@ Status PushSum::State::send(const LocalView& view, const std::shared_ptr<State>&
   }
   if (shares.empty()) return {};
   WEFT_ASSIGN(sending_, data_.accumulate_start(data_.tensor(), {.self_weight = view.self_weight,
-                                                                .destinations = shares}));
+                                                                .destinations = shares,
+                                                                .stream = stream_}));
   // So receivers learn of the message while we compute.
   return sending_.then([self, step = step_](const Status& status) {
     if (status.ok()) (void)self->announce(step);
@@ -181,11 +185,12 @@ Status PushSum::State::end_step(std::int64_t patience_ns) {
 
 // The synchronous form leaves the slots alone whose messages belong to later steps.
 Status PushSum::State::collect() {
-  if (!taken_) return data_.update_then_collect();
+  if (!taken_) return data_.update_then_collect(false, stream_);
   if (now_.in.empty()) return {};
   std::vector<NeighborWeight> sources;
   for (const Peer& peer : now_.in) sources.push_back({peer.rank, 1.0});
-  WEFT_RETURN_IF_ERROR(data_.update({.self_weight = 1.0, .sources = sources, .reset = true}));
+  WEFT_RETURN_IF_ERROR(
+      data_.update({.self_weight = 1.0, .sources = sources, .reset = true, .stream = stream_}));
   return taken_->tick(ranks_of(now_.in));
 }
 
@@ -195,15 +200,23 @@ Status PushSum::State::debias(const Output& z) {
   WEFT_RETURN_IF_ERROR(check_like(title_, "z", {z.data, z.count, z.type}, "x", x));
   WEFT_ASSIGN(const double w, weight());
   if (!(w > 0)) return invalid(fmt::format("x cannot be divided by the weight {}", w));
-  const Term term{x.data, 1.0 / w};
-  if (x.count != 0) combine(x.type, Reduction::weighted_sum, {&term, 1}, z.data, x.count);
-  return {};
+  if (x.count == 0) return {};
+  const auto staged = [&](const Output& tensor) {
+    return Staged::make(tensor.data, tensor.count * size_of(tensor.type),
+                        context_.config().deadline_ms);
+  };
+  WEFT_ASSIGN(Staged from, staged(x));
+  WEFT_ASSIGN(Staged to, staged(z));
+  WEFT_RETURN_IF_ERROR(from.fetch(stream_));
+  const Term term{from.data(), 1.0 / w};
+  combine(x.type, Reduction::weighted_sum, {&term, 1}, to.data(), x.count);
+  return to.store(stream_);
 }
 
 Status PushSum::State::settle() {
   if (is_in_step_) return invalid("a step has begun and not ended");
   WEFT_RETURN_IF_ERROR(context_.win_fence());
-  WEFT_RETURN_IF_ERROR(data_.update_then_collect());
+  WEFT_RETURN_IF_ERROR(data_.update_then_collect(false, stream_));
   // A rank that goes on before would send into what the others are still to take.
   return context_.barrier();
 }
@@ -223,7 +236,7 @@ Status check_own(const Context& context, const Schedule& schedule, const Output&
                   fmt::format("{}: the schedule {} has {} ranks, and the context {}", title,
                               schedule.name(), schedule.size(), context.size()));
   }
-  return check_host_model(title, x);
+  return check_model(title, x);
 }
 
 }  // namespace
@@ -240,8 +253,10 @@ Result<PushSum> PushSum::create(Context& context, const Schedule& schedule, cons
     const bool is_synchronous = options.lag == 0;
     WEFT_ASSIGN(const Graph graph, window_graph(schedule, is_synchronous));
     if (!(context.graph() == graph)) WEFT_RETURN_IF_ERROR(context.set_graph(graph));
-    WEFT_ASSIGN(Window data,
-                context.win_create(x, options.name, {.zero_init = true, .owner = options.owner}));
+    WEFT_ASSIGN(
+        Window data,
+        context.win_create(x, options.name,
+                           {.zero_init = true, .stream = options.stream, .owner = options.owner}));
     // The clocks are made after it, so that no rank sends before all have switched it on.
     WEFT_RETURN_IF_ERROR(data.set_associated_p(true));
     WEFT_ASSIGN(Clock sent, Clock::create(context, options.name + ".sent"));

@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <mutex>
-#include <thread>
 
 #include "engine/gpu/operand_set.h"
 #include "engine/gpu/ways_so_far.h"
@@ -19,8 +17,6 @@
 
 namespace weft {
 namespace {
-
-constexpr auto kCopyNap = std::chrono::microseconds(50);
 
 struct WaysSoFar {
   std::mutex mutex;
@@ -132,39 +128,11 @@ std::string describe_gpu_path(const PeerConnection& peer) {
 
 Status copy_memory(void* to, const void* from, std::size_t bytes, std::int64_t patience_ms) {
   if (bytes == 0) return {};
-  const Deadline deadline = Deadline::after_ms(patience_ms);
-  const auto wait = [&](HostCopy& copy) -> Status {
-    while (!copy.is_over()) {
-      if (deadline.passed()) {
-        return Status(Code::timed_out, fmt::format("GPU {} does not end a copy in {} ms",
-                                                   copy.device(), patience_ms));
-      }
-      std::this_thread::sleep_for(kCopyNap);
-    }
-    return copy.status();
-  };
-  // What the GPUs have in the place of a host's memory lies in a block on the way.
-  const auto copy_of = [&](const void* memory) -> Result<std::shared_ptr<HostCopy>> {
-    WEFT_ASSIGN(const std::optional<GpuMemory> gpu, find_gpu_memory(memory));
-    if (!gpu) return std::shared_ptr<HostCopy>();
-    auto* const there = static_cast<std::byte*>(const_cast<void*>(memory));
-    return HostCopy::make({{there, bytes}}, *gpu, std::make_shared<GpuBell>([] {}));
-  };
-  WEFT_ASSIGN(const std::shared_ptr<HostCopy> source, copy_of(from));
-  WEFT_ASSIGN(const std::shared_ptr<HostCopy> target, copy_of(to));
-  if (source != nullptr) {
-    WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, source->behind({}));
-    WEFT_RETURN_IF_ERROR(source->fetch(*queue));
-    WEFT_RETURN_IF_ERROR(wait(*source));
-    from = source->data();
-  }
-  std::memcpy(target == nullptr ? to : target->data(), from, bytes);
-  if (target == nullptr) return {};
-  WEFT_ASSIGN(const std::shared_ptr<GpuQueue> queue, target->behind({}));
-  WEFT_RETURN_IF_ERROR(target->follow(*queue));
-  WEFT_RETURN_IF_ERROR(wait(*target));
-  WEFT_RETURN_IF_ERROR(target->store());
-  return wait(*target);
+  WEFT_ASSIGN(Staged source, Staged::make(from, bytes, patience_ms));
+  WEFT_ASSIGN(Staged target, Staged::make(to, bytes, patience_ms));
+  WEFT_RETURN_IF_ERROR(source.fetch());
+  std::memcpy(target.data(), source.data(), bytes);
+  return target.store();
 }
 
 Status check_host_memory(std::string_view what, const void* pointer) {

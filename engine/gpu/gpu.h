@@ -37,6 +37,7 @@
 #include <string_view>
 
 #include "engine/gpu/host_copy.h"
+#include "engine/gpu/staged.h"
 #include "engine/lane/lane.h"
 #include "verbs/base/base.h"
 #include "verbs/cuda/cuda.h"

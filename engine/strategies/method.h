@@ -21,8 +21,8 @@ namespace weft {
 
 struct StrategySetup {
   Context& context;
-  std::string_view name;  // of the table, which is static
-  Output model;
+  std::string_view name;    // of the table, which is static
+  Output model;             // in memory of the host
   StrategyOptions options;  // checked
 };
 
@@ -45,8 +45,9 @@ class StrategyMethod {
   Status open_all();  // what all methods have, then open()
   void set_rate(double rate) { setup_.options.rate = rate; }
 
- protected:
   [[nodiscard]] Context& context() const { return setup_.context; }
+
+ protected:
   [[nodiscard]] const StrategyOptions& options() const { return setup_.options; }
   [[nodiscard]] double rate() const { return setup_.options.rate; }
   [[nodiscard]] void* model() const { return setup_.model.data; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/algorithms/algorithms.h"
+#include "engine/gpu/gpu.h"
 #include "engine/strategies/table.h"
 
 namespace weft {
@@ -82,7 +83,7 @@ Result<const StrategyRow*> check_all(std::string_view name, const Output& model,
     return Status(Code::invalid_argument, fmt::format("there is no strategy \"{}\", only {}", name,
                                                       fmt::join(strategy_names(), ", ")));
   }
-  WEFT_RETURN_IF_ERROR(check_host_model(fmt::format("strategy \"{}\"", name), model));
+  WEFT_RETURN_IF_ERROR(check_model(fmt::format("strategy \"{}\"", name), model));
   WEFT_RETURN_IF_ERROR(check_options(*row, model, options));
   return &*row;
 }
@@ -107,8 +108,11 @@ std::vector<std::string> strategy_names() {
 
 class Strategy::State {
  public:
-  State(const StrategyRow& row, std::unique_ptr<StrategyMethod> method)
-      : row_(row), method_(std::move(method)) {}
+  State(const StrategyRow& row, std::unique_ptr<StrategyMethod> method, Staged model)
+      : row_(row),
+        method_(std::move(method)),
+        model_(std::move(model)),
+        stream_(method_->setup().options.stream) {}
 
   Status begin();
   Status step(const Input& gradient);
@@ -123,8 +127,12 @@ class Strategy::State {
     return status;
   }
 
+  Status step_with(const Input& gradient);
+
   const StrategyRow& row_;
   const std::unique_ptr<StrategyMethod> method_;
+  Staged model_;  // the method's model is the host's side of it
+  const std::optional<Stream> stream_;
   bool has_begun_ = false;  // the iteration
   Status failed_;
 };
@@ -132,6 +140,7 @@ class Strategy::State {
 Status Strategy::State::begin() {
   WEFT_RETURN_IF_ERROR(failed_);
   if (has_begun_) return invalid(row_.name, "an iteration has begun and not ended");
+  WEFT_RETURN_IF_ERROR(note(model_.fetch(stream_)));
   WEFT_RETURN_IF_ERROR(note(method_->begin()));
   has_begun_ = true;
   return {};
@@ -143,10 +152,18 @@ Status Strategy::State::step(const Input& gradient) {
   WEFT_RETURN_IF_ERROR(check_like(fmt::format("strategy \"{}\"", row_.name), "the gradient",
                                   gradient, "the model", model));
   if (!has_begun_) WEFT_RETURN_IF_ERROR(begin());
-  WEFT_RETURN_IF_ERROR(note(method_->step(gradient.data)));
+  WEFT_RETURN_IF_ERROR(note(step_with(gradient)));
   has_begun_ = false;
   ++method_->counts().steps;
   return {};
+}
+
+Status Strategy::State::step_with(const Input& gradient) {
+  WEFT_ASSIGN(Staged slope, Staged::make(gradient.data, gradient.count * size_of(gradient.type),
+                                         method_->context().config().deadline_ms));
+  WEFT_RETURN_IF_ERROR(slope.fetch(stream_));
+  WEFT_RETURN_IF_ERROR(method_->step(slope.data()));
+  return model_.store(stream_);
 }
 
 Status Strategy::State::set_rate(double rate) {
@@ -158,7 +175,8 @@ Status Strategy::State::set_rate(double rate) {
 Status Strategy::State::end() {
   WEFT_RETURN_IF_ERROR(failed_);
   if (has_begun_) return invalid(row_.name, "an iteration has begun and not ended");
-  const Status ended = method_->end();
+  Status ended = method_->end();
+  if (ended.ok()) ended = model_.store(stream_);
   failed_ = ended.ok() ? Status(Code::closed, fmt::format("strategy \"{}\" has ended", row_.name))
                        : ended;
   return ended;
@@ -167,13 +185,21 @@ Status Strategy::State::end() {
 Result<Strategy> Strategy::create(Context& context, std::string_view name, const Output& model,
                                   const StrategyOptions& options) {
   const Result<const StrategyRow*> row = check_all(name, model, options);
+  Result<Staged> staged = row.ok() ? Staged::make(model.data, model.count * size_of(model.type),
+                                                  context.config().deadline_ms)
+                                   : Result<Staged>(row.status());
   WEFT_RETURN_IF_ERROR(agree(context, fmt::format("strategy \"{}\"", name),
                              {fmt::format("\"{}\"", name), described(model, options)},
-                             row.status()));
-  WEFT_RETURN_IF_ERROR(context.broadcast({model.data, model.count, model.type}, model, 0));
-  std::unique_ptr<StrategyMethod> method = (*row)->make({context, (*row)->name, model, options});
+                             staged.status()));
+  StrategySetup setup{context, (*row)->name, {staged->data(), model.count, model.type}, options};
+  if (staged->is_on_gpu()) setup.options.owner = std::make_shared<Staged>(*staged);
+  WEFT_RETURN_IF_ERROR(staged->fetch(options.stream));
+  const Output& here = setup.model;
+  WEFT_RETURN_IF_ERROR(context.broadcast({here.data, here.count, here.type}, here, 0));
+  WEFT_RETURN_IF_ERROR(staged->store(options.stream));
+  std::unique_ptr<StrategyMethod> method = (*row)->make(std::move(setup));
   WEFT_RETURN_IF_ERROR(method->open_all());
-  return Strategy(std::make_unique<State>(**row, std::move(method)));
+  return Strategy(std::make_unique<State>(**row, std::move(method), *std::move(staged)));
 }
 
 Strategy::Strategy(std::unique_ptr<State> state) : state_(std::move(state)) {}

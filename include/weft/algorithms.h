@@ -20,6 +20,9 @@
 // options, in the same order. The memory given to create() must outlive the object, and
 // weft::allocate() saves copies. The context must outlive the object.
 //
+// That memory may be on a GPU, on some ranks or on all, and so may z and y. Calls then begin behind the work in
+// the `stream` of the options, or in the default stream, and what they write is there when they return.
+//
 // But for PartialAllreduce that memory is a window's tensor. end() frees the windows. An object that
 // is destroyed without end() leaves them to the context: other ranks may still use the memory, which
 // must then stay until the context closes, or have an `owner`.
@@ -39,6 +42,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +61,7 @@ struct PushSumOptions {
   std::uint64_t lag = 0;
   // Owns the memory of x, as WindowOptions::owner does.
   std::shared_ptr<const void> owner{};
+  std::optional<Stream> stream{};  // of a GPU
 };
 
 // Push-sum over a schedule whose columns sum to 1 (SGP, section 2; Algorithm 1, lines 5 to 8).
@@ -144,6 +149,7 @@ struct AdPsgdOptions {
   std::uint64_t seed = 1;        // of the choice of peers; each rank makes its own of it
   // Owns the memory of the model, as WindowOptions::owner does.
   std::shared_ptr<const void> owner{};
+  std::optional<Stream> stream{};  // of a GPU
 };
 
 // Asynchronous decentralized parallel SGD (Lian et al. 2018; Prague, section 2.3 and Figure 3):
@@ -156,7 +162,9 @@ struct AdPsgdOptions {
 // ranks, and takes them in ascending order of the ranks. So ranks cannot wait for each other in a
 // circle: the one that holds the highest mutex waits for no other of them.
 //
-// A program may change the model only in update(), because other ranks write to it at any time.
+// A program may change the model only in update(), because other ranks write to it at any time. A model on a GPU
+// is kept in host memory, to which other ranks write. The caller's tensor is given it by update(), before the
+// change, and by averages of this rank; in between nobody else writes to the tensor.
 //
 // If a rank dies or leaves, the others go on. A mutex that it held passes to the next waiter. If it
 // dies while it averages, each element of its peer's model is as before the average or as after it.
@@ -202,7 +210,8 @@ struct PartialAllreduceOptions {
   int threshold = 2;
   // Averages only in every so many calls of average() (Prague, Fig. 17).
   int section = 1;
-  std::uint64_t seed = 1;  // of the groups
+  std::uint64_t seed = 1;          // of the groups
+  std::optional<Stream> stream{};  // of a GPU
 };
 
 // Partial all-reduce (Luo et al., Prague, ASPLOS 2020): in each iteration a worker averages its
@@ -242,11 +251,11 @@ struct PartialAllreduceOptions {
 // collective operation: the other one may wait in a group for this rank. Such operations belong
 // before the first average() or after end(), or are started and waited for with averages between.
 //
-// Memory: one more copy of the model, and connections of its own.
+// Memory: one more copy of the model, two if it is on a GPU, and connections of its own.
 class PartialAllreduce {
  public:
-  // `model`: this rank's x, of a floating type, in host memory. mismatch on all ranks if their
-  // options or models differ, and says in what.
+  // `model`: this rank's x, of a floating type. mismatch on all ranks if their options or models differ, and
+  // says in what.
   static Result<PartialAllreduce> create(Context& context, const Output& model,
                                          const PartialAllreduceOptions& options = {});
   ~PartialAllreduce();

@@ -43,7 +43,8 @@
 // An object may be destroyed without end(), for example after an error. What other ranks may still use, the
 // context keeps.
 //
-// Models are of floating types and in memory of the host.
+// Models are of floating types. A model and gradients on a GPU, on some ranks or on all, are copied to the host
+// and back in each step, where the step is computed (docs/gpu.md).
 //
 // Threads: one at a time may use an object. Every wait ends within Config::deadline_ms. After an
 // error of step() later calls return the same error.
@@ -92,6 +93,9 @@ struct StrategyOptions {
   // Owns the memory of the model, which is kept as long as it is needed. Without it the destructor of dpsgd:awc
   // waits, in an iteration, for the sum that travels.
   std::shared_ptr<const void> owner{};
+  // For a model on a GPU: calls begin behind the work in it, and what they write is there when they return. Absent:
+  // the default stream.
+  std::optional<Stream> stream{};
 };
 
 struct StrategyCounts {

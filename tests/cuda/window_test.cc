@@ -1,6 +1,4 @@
 // Windows on GPU memory: what their calls give, what neighbors see, and what goes wrong.
-#include <weft/algorithms.h>
-
 #include <array>
 #include <cstring>
 #include <string>
@@ -235,45 +233,6 @@ TEST_F(GpuWindows, AStreamThatTakesTooLongIsAnError) {
         ASSERT_DONE(own.window.put(own.tensor()));
       },
       config);
-}
-
-// Rank 2 has no partner in any step.
-TEST_F(GpuWindows, DPsgdKeepsTheModelWhereThereIsNoPartner) {
-  run_job(3, [](Context& context) {
-    const Schedule pair({"pair", 3, 1, 1}, [](std::uint64_t, Rank rank) {
-      LocalView view;
-      view.rank = rank;
-      view.size = 3;
-      if (rank == 2) return view;
-      view.self_weight = 0.5;
-      view.in.push_back({1 - rank, 0.5});
-      view.out.push_back({1 - rank, 0.5});
-      return view;
-    });
-    Result<DPsgd> dpsgd = DPsgd::create(context, pair);
-    ASSERT_TRUE(dpsgd.ok()) << dpsgd.status().to_string();
-    const std::vector<double> own = numbers(context.rank(), 2);
-    std::vector<double> expected = own;
-    if (context.rank() != 2) {
-      const std::vector<double> other = numbers(1 - context.rank(), 2);
-      for (std::size_t i = 0; i < kElements; ++i) expected[i] = (own[i] + other[i]) / 2;
-    }
-    for (const auto& [from, to] : {std::pair{0, 0}, {0, 1}, {-1, 1}, {1, -1}}) {
-      GpuArray<double> x(kElements, from), y(kElements, to);
-      x.set(own);
-      ASSERT_DONE(dpsgd->step(in(x.data(), kElements), out(y.data(), kElements)));
-      EXPECT_EQ(y.get(), expected) << from << " to " << to;
-    }
-  });
-}
-
-TEST_F(GpuWindows, AlgorithmsThatTouchTheModelSayThatTheyNeedTheHost) {
-  const std::vector<Status> made = outcomes(2, [](Context& context) -> Status {
-    GpuArray<double> model(kElements, context.rank() == 0 ? 0 : -1);
-    return AdPsgd::create(context, out(model.data(), kElements), {.name = "m"}).status();
-  });
-  expect_names(made[0], Code::unavailable, {"AD-PSGD", "memory of GPU 0", "host memory"});
-  expect_names(made[1], Code::unavailable, {"AD-PSGD", "rank 0", "memory of GPU 0"});
 }
 
 }  // namespace

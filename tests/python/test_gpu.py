@@ -80,6 +80,47 @@ host = np.empty((2, 3), np.float32)
 window.read(1 - ctx.rank, host)
 ctx.barrier()
 ctx.win_free("w")
+# Models of algorithms and strategies.
+def model(stream):
+    return GpuArray(np.full((2, 3), 1.0 + 2 * ctx.rank, np.float32), stream)
+def holds(array, value):
+    np.testing.assert_array_equal(array.get(), np.full((2, 3), value, np.float32))
+for stream in (None, 1):
+    m = model(stream)
+    push_sum = weft.PushSum(ctx, weft.one_peer_exponential(2), m)
+    push_sum.step()
+    push_sum.settle()
+    np.testing.assert_array_equal(push_sum.debias(), np.full((2, 3), 2.0))
+    push_sum.debias(out=m)
+    holds(m, 2)
+    push_sum.end()
+    m = model(stream)
+    ad_psgd = weft.AdPsgd(ctx, m)
+    if ctx.rank == 0:
+        assert ad_psgd.average() == 1
+        holds(m, 2)
+    ctx.barrier()
+    np.testing.assert_array_equal(ad_psgd.read(), np.full((2, 3), 2.0))
+    ctx.barrier()
+    if ctx.rank == 1:
+        ad_psgd.update(lambda: fake.fake_write(ctypes.c_uint64(m.address),
+            np.full((2, 3), 4, np.float32).ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(m.nbytes)))
+        assert ad_psgd.average(0) == 0
+    ctx.barrier()
+    ad_psgd.read(out=m)
+    holds(m, 3)
+    ctx.barrier()
+    ad_psgd.end()
+    m = model(stream)
+    with weft.PartialAllreduce(ctx, m, law="static") as partial:
+        while len(partial.average()) < 2:
+            pass
+        holds(m, 2)
+    m, slope = model(stream), GpuArray(np.full((2, 3), 2.0 * ctx.rank, np.float32), stream)
+    with weft.Strategy(ctx, "allreduce", m, rate=0.5) as strategy:
+        strategy.begin()
+        strategy.step(slope)
+    holds(m, 0.5)  # that of rank 0, less half of the mean
 view = GpuArray(np.zeros(6, np.float32))
 view.__cuda_array_interface__["strides"] = (8,)
 try:

@@ -33,14 +33,15 @@ void bind_push_sum(nb::module_& module) {
       "__init__",
       [](PyPushSum* self, const PyContext& context, const Schedule& schedule, std::uintptr_t x,
          std::size_t count, int dtype, const std::string& name, std::optional<std::uint64_t> lag,
-         nb::object array) {
-        const PushSumOptions options{name, lag.value_or(kAnyLag), keep(std::move(array))};
+         std::optional<std::uintptr_t> stream, nb::object array) {
+        const PushSumOptions options{name, lag.value_or(kAnyLag), keep(std::move(array)),
+                                     stream_of(stream)};
         new (self) PyPushSum(make<PushSum>(context, [=, x = memory(x, count, dtype)](Context& on) {
           return PushSum::create(on, schedule, x, options);
         }));
       },
       nb::arg("context"), nb::arg("schedule"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"),
-      nb::arg("name"), nb::arg("lag").none(), nb::arg("array"));
+      nb::arg("name"), nb::arg("lag").none(), nb::arg("stream").none(), nb::arg("array"));
   type.def("begin_step", plain(&PushSum::begin_step), "Sends this step's shares of x.");
   type.def(
       "end_step",
@@ -95,14 +96,15 @@ void bind_ad_psgd(nb::module_& module) {
   type.def(
       "__init__",
       [](PyAdPsgd* self, const PyContext& context, std::uintptr_t x, std::size_t count, int dtype,
-         const std::string& name, std::uint64_t seed, nb::object array) {
-        const AdPsgdOptions options{name, seed, keep(std::move(array))};
+         const std::string& name, std::uint64_t seed, std::optional<std::uintptr_t> stream,
+         nb::object array) {
+        const AdPsgdOptions options{name, seed, keep(std::move(array)), stream_of(stream)};
         new (self) PyAdPsgd(make<AdPsgd>(context, [=, x = memory(x, count, dtype)](Context& on) {
           return AdPsgd::create(on, x, options);
         }));
       },
       nb::arg("context"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("name"),
-      nb::arg("seed"), nb::arg("array"));
+      nb::arg("seed"), nb::arg("stream").none(), nb::arg("array"));
   type.def(
       "average",
       [](const PyAdPsgd& self, std::optional<Rank> peer) -> Rank {

@@ -1,10 +1,12 @@
 // partial_allreduce: partial all-reduce in groups that a generator makes. The raw calls take addresses;
 // weft._exchanges has the class on arrays.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <weft/weft.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "bindings/python/core/bindings.h"
 #include "bindings/python/core/context.h"
 #include "bindings/python/core/errors.h"
+#include "bindings/python/core/request.h"
 #include "bindings/python/core/serial.h"
 
 namespace weft::python {
@@ -38,15 +41,17 @@ void bind_partial_allreduce(nb::module_& module) {
       "__init__",
       [](PyPartial* self, const PyContext& context, std::uintptr_t x, std::size_t count, int dtype,
          const std::string& name, const std::string& law, int threshold, int section,
-         std::uint64_t seed, nb::object array) {
-        const PartialAllreduceOptions options{name, law, threshold, section, seed};
+         std::uint64_t seed, std::optional<std::uintptr_t> stream, nb::object array) {
+        const PartialAllreduceOptions options{name,    law,  threshold,
+                                              section, seed, stream_of(stream)};
         new (self) PyPartial(make_serial<PartialAllreduce>(
             context, keep(std::move(array)), [=, x = memory(x, count, dtype)](Context& on) {
               return PartialAllreduce::create(on, x, options);
             }));
       },
       nb::arg("context"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("name"),
-      nb::arg("law"), nb::arg("threshold"), nb::arg("section"), nb::arg("seed"), nb::arg("array"));
+      nb::arg("law"), nb::arg("threshold"), nb::arg("section"), nb::arg("seed"),
+      nb::arg("stream").none(), nb::arg("array"));
   type.def("begin", plain_serial(&PartialAllreduce::begin),
            "Asks for a group, unless this rank has asked.");
   type.def(

@@ -8,17 +8,19 @@
         x -= rate * slope
         z = push_sum.debias()                   # x / w, an estimate of the mean
 
-PushSum is SGP, DPsgd D-PSGD with one peer a step, AdPsgd averages pairs of models that one of the two
+Arrays may be on a GPU. Calls then begin behind the work in their stream, and what they write is there when they
+return. PushSum is SGP, DPsgd D-PSGD with one peer a step, AdPsgd averages pairs of models that one of the two
 ranks begins, PartialAllreduce averages in small groups that a generator makes (Prague), and
 BoundedStaleness averages the newest versions, of which none may be too old.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
 from weft import _core
 from weft._arrays import memory_of, new_like
+from weft._arrays import settle as settle_streams
 from weft._blocks import end_of_block
 from weft._core import Schedule
 
@@ -47,18 +49,30 @@ class PushSum(_core.PushSum):
         """
         own = memory_of(x, "PushSum", True)
         keep = (x, own.owner)
-        super().__init__(context, schedule, own.address, own.count, own.dtype, name, lag, keep)
+        place = (own.address, own.count, own.dtype)
+        super().__init__(context, schedule, *place, name, lag, own.stream, keep)
         self._own = own
+
+    def begin_step(self) -> None:
+        """Sends this step's shares of x."""
+        settle_streams([self._own.array])
+        super().begin_step()
 
     def step(self) -> None:
         """begin_step() and end_step()."""
         self.begin_step()
         self.end_step()
 
+    def settle(self) -> None:
+        """Takes all messages that are under way. Collective."""
+        settle_streams([self._own.array])
+        super().settle()
+
     def debias(self, out: Any = None) -> Any:
         """x / w, in `out` or in a new array."""
         result = new_like(self._own, self._own.shape) if out is None else out
         to = memory_of(result, "debias", True)
+        settle_streams([self._own.array, result])
         self.debias_raw(to.address, to.count, to.dtype, to.owner)
         return result
 
@@ -90,13 +104,30 @@ class AdPsgd(_core.AdPsgd):
         """Collective. The model is changed by update() alone, as others write to it at any time."""
         own = memory_of(model, "AdPsgd", True)
         keep = (model, own.owner)
-        super().__init__(context, own.address, own.count, own.dtype, name, seed, keep)
+        super().__init__(context, own.address, own.count, own.dtype, name, seed, own.stream, keep)
         self._own = own
+
+    def average(self, peer: Optional[int] = None) -> int:
+        """Averages with this out-neighbor, or with a random one. Returns it; -1: there is none."""
+        settle_streams([self._own.array])
+        return super().average(peer)
+
+    def update(self, change: Callable[[], object]) -> None:
+        """Calls change() while nobody else reads or writes the model."""
+        array = self._own.array
+        settle_streams([array])
+
+        def change_and_settle() -> None:
+            change()
+            settle_streams([array])
+
+        super().update(change_and_settle if getattr(array, "is_cuda", False) else change)
 
     def read(self, out: Any = None) -> Any:
         """The model as it is between two averages, in `out` or in a new array."""
         result = new_like(self._own, self._own.shape) if out is None else out
         to = memory_of(result, "read", True)
+        settle_streams([result])
         self.read_raw(to.address, to.count, to.dtype, to.owner)
         return result
 
@@ -129,8 +160,7 @@ class PartialAllreduce(_core.PartialAllreduce):
         """Collective.
 
         Args:
-            model: this rank's array of a floating type, which average() changes; contiguous, writable,
-                and in memory of the host.
+            model: this rank's array of a floating type, which average() changes; contiguous and writable.
             name: begins what errors say.
             law: how groups are made: "smart", "random" or either with a size ("random:2"), "pairs", or
                 "static", with which all ranks take equally many steps.
@@ -141,7 +171,24 @@ class PartialAllreduce(_core.PartialAllreduce):
         own = memory_of(model, "PartialAllreduce", True)
         keep = (model, own.owner)
         place = (own.address, own.count, own.dtype)
-        super().__init__(context, *place, name, law, threshold, section, seed, keep)
+        super().__init__(context, *place, name, law, threshold, section, seed, own.stream, keep)
+        self._own = own
+
+    def average(self) -> List[int]:
+        """The model becomes the mean of a group, whose ranks are returned, ascending.
+
+        Between two sections nothing is averaged, and the group is empty.
+        """
+        settle_streams([self._own.array])
+        return super().average()
+
+    def end(self) -> None:
+        """Leaves, and waits until all have left. Collective.
+
+        This rank is in no group that is made after that.
+        """
+        settle_streams([self._own.array])
+        super().end()
 
     def __enter__(self) -> PartialAllreduce:
         return self

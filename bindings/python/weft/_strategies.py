@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from weft import _core
-from weft._arrays import memory_of
+from weft._arrays import memory_of, settle
 from weft._blocks import end_of_block
 from weft._core import Compression
 from weft._operations import CompressionLike, compression_number
@@ -53,8 +53,8 @@ class Strategy(_core.Strategy):
 
         Args:
             name: one of strategy_names().
-            model: this rank's array of a floating type, which the steps change; contiguous, writable,
-                and in memory of the host.
+            model: this rank's array of a floating type, which the steps change; contiguous and writable. One on
+                a GPU is copied to the host and back in each step, where the step is computed.
             rate: of the steps.
             momentum: of the steps, 0 to below 1; dmsgd, qg_dmsgd: 0.9 if absent.
             section: steps between two exchanges; local_sgd, diloco, noloco: 10 if absent.
@@ -87,12 +87,20 @@ class Strategy(_core.Strategy):
             staleness,
             proportion,
             window_name,
+            own.stream,
             (model, own.owner),
         )
+        self._array = own.array
+
+    def begin(self) -> None:
+        """Begins an iteration, before its gradient is computed. If it is not called, step() calls it."""
+        settle([self._array])
+        super().begin()
 
     def step(self, gradient: Any) -> None:
         """Ends the iteration. The gradient has the size and type of the model."""
         slope = memory_of(gradient, "Strategy.step", False)
+        settle([self._array, gradient])
         self.step_raw(slope.address, slope.count, slope.dtype, slope.owner)
 
     def __enter__(self) -> Strategy:

@@ -12,7 +12,9 @@
 //
 // A method of its own header: weft/c/gradient_exchange.h.
 //
-// The tensor given to `…_create` must outlive the object; memory of weft_allocate() saves copies.
+// The tensor given to `…_create` must outlive the object; memory of weft_allocate() saves copies. It may be on a
+// GPU: calls then begin after the work in the stream of the options (NULL: the default stream), and what they
+// write is there when they return.
 // Calls on an object whose context was closed are WEFT_CLOSED. Calls of several threads on one
 // object are serialized. `patience_ns` negative: the deadline of the context. An `options` struct
 // may be NULL, and zeros and NULL in it are the defaults.
@@ -30,9 +32,10 @@ extern "C" {
 typedef struct weft_push_sum weft_push_sum;
 
 typedef struct weft_push_sum_options {
-  size_t size;       // sizeof(weft_push_sum_options)
-  const char* name;  // of the windows; NULL: "push_sum"
-  uint64_t lag;      // how many steps messages may be late; UINT64_MAX: waits for nobody
+  size_t size;                // sizeof(weft_push_sum_options)
+  const char* name;           // of the windows; NULL: "push_sum"
+  uint64_t lag;               // how many steps messages may be late; UINT64_MAX: waits for nobody
+  const weft_stream* stream;  // of a GPU; NULL: the default stream
 } weft_push_sum_options;
 
 WEFT_C_API weft_code weft_push_sum_create(weft_context* context, const weft_schedule* schedule,
@@ -68,9 +71,10 @@ WEFT_C_API weft_code weft_dpsgd_steps(weft_dpsgd* dpsgd, uint64_t* steps);
 typedef struct weft_ad_psgd weft_ad_psgd;
 
 typedef struct weft_ad_psgd_options {
-  size_t size;       // sizeof(weft_ad_psgd_options)
-  const char* name;  // of the window; NULL: "ad_psgd"
-  uint64_t seed;     // of the choice of peers; 0: 1
+  size_t size;                // sizeof(weft_ad_psgd_options)
+  const char* name;           // of the window; NULL: "ad_psgd"
+  uint64_t seed;              // of the choice of peers; 0: 1
+  const weft_stream* stream;  // of a GPU; NULL: the default stream
 } weft_ad_psgd_options;
 
 WEFT_C_API weft_code weft_ad_psgd_create(weft_context* context, void* model, size_t count,
@@ -89,8 +93,8 @@ WEFT_C_API weft_code weft_ad_psgd_read(weft_ad_psgd* ad_psgd, void* y, size_t co
                                        weft_data_type type);
 WEFT_C_API weft_code weft_ad_psgd_end(weft_ad_psgd* ad_psgd);  // collective
 
-// Partial all-reduce in groups that a generator makes: Prague. The calls are for host memory alone. A rank that
-// frees the handle before `…_end` has left the others, as if it had died.
+// Partial all-reduce in groups that a generator makes: Prague. A rank that frees the handle before `…_end`
+// has left the others, as if it had died.
 typedef struct weft_partial_allreduce weft_partial_allreduce;
 
 typedef struct weft_partial_allreduce_options {
@@ -100,6 +104,7 @@ typedef struct weft_partial_allreduce_options {
   uint64_t seed;      // of the groups; 0: 1
   int32_t threshold;  // of smart: iterations of others while a slow worker computes one; 0: 2
   int32_t section;    // averages only in every so many calls of average(); 0: 1
+  const weft_stream* stream;  // of a GPU; NULL: the default stream
 } weft_partial_allreduce_options;
 
 typedef struct weft_partial_allreduce_usage {

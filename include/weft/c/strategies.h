@@ -48,6 +48,7 @@ typedef struct weft_strategy_options {
   int32_t has_outer_momentum;    // the same
   int32_t has_staleness;         // the same
   int32_t has_proportion;        // the same
+  const weft_stream* stream;     // of a model on a GPU; NULL: the default stream
 } weft_strategy_options;
 
 typedef struct weft_strategy_counts {

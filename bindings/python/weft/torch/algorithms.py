@@ -4,9 +4,9 @@
     optimizer = bf.DistributedGradientExchangeOptimizer(optimizer, model, rule="bounded", staleness=4)
 
 Both wrap any optimizer of torch, such as AdamW. Making one is collective: the parameters of rank 0 become
-those of all ranks, and options or parameters that differ are a Mismatch. Parameters have to be dense, on the
-CPU, and of one floating type; from then on they are views of shared memory. Buffers of the model are not
-exchanged. end() is collective, and belongs after the last step; what has not ended stays until the job ends.
+those of all ranks, and options or parameters that differ are a Mismatch. Parameters have to be dense and of one
+floating type, and for the gradient exchange on the CPU; from then on they are views of one segment. Those on CUDA
+are copied to the host and back for each average. Buffers of the model are not exchanged. end() is collective, and belongs after the last step; what has not ended stays until the job ends.
 """
 
 from __future__ import annotations

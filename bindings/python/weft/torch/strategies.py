@@ -4,8 +4,9 @@
     optimizer = bf.DistributedStrategyOptimizer(model, "qg_dmsgd", lr=0.05)
 
 Making one is collective: the parameters of rank 0 become those of all ranks, and a strategy, options
-or parameters that differ are a Mismatch. Parameters have to be dense, on the CPU, and of a floating
-type; from then on they are views of shared memory. Buffers of the model are not exchanged. All ranks
+or parameters that differ are a Mismatch. Parameters have to be dense and of a floating type; from then
+on they are views of one segment. Those on CUDA are copied to the host and back in each step of the
+strategy, and its arithmetic is done there. Buffers of the model are not exchanged. All ranks
 call step() equally often (not with "ad_psgd").
 
 The results also have counts(), with the bytes that this rank has sent, and end(), which is

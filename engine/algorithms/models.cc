@@ -1,7 +1,8 @@
-// host_models: see the header.
-#include "engine/algorithms/host_models.h"
+// models: see the header.
+#include "engine/algorithms/models.h"
 
 #include <fmt/core.h>
+#include <weft/macros.h>
 
 #include <string>
 
@@ -10,7 +11,7 @@
 
 namespace weft {
 
-Status check_host_model(std::string_view title, const Output& model) {
+Status check_model(std::string_view title, const Output& model) {
   const auto invalid = [&](const std::string& why) {
     return Status(Code::invalid_argument, fmt::format("{}: {}", title, why));
   };
@@ -19,6 +20,11 @@ Status check_host_model(std::string_view title, const Output& model) {
   if (model.data == nullptr && model.count != 0) return invalid("the model has no memory");
   if (!is_count_of_memory(model.count, model.type))
     return invalid(fmt::format("{} elements fit in no memory", model.count));
+  return {};
+}
+
+Status check_host_model(std::string_view title, const Output& model) {
+  WEFT_RETURN_IF_ERROR(check_model(title, model));
   return check_host_memory(title, model.data);
 }
 
@@ -32,6 +38,12 @@ Status check_like(std::string_view title, std::string_view what, const Input& gi
                                name(given.type), other, like.count, name(like.type)));
   }
   if (given.data == nullptr && given.count != 0) return invalid("has no memory");
+  return {};
+}
+
+Status check_host_like(std::string_view title, std::string_view what, const Input& given,
+                       std::string_view other, const Output& like) {
+  WEFT_RETURN_IF_ERROR(check_like(title, what, given, other, like));
   return check_host_memory(title, given.data);
 }
 
