@@ -27,7 +27,7 @@ Status no_answer(Rank rank) {
 
 void Chain::begin(const Place& place, std::int64_t patience_ns, Repeats repeats) {
   rank_ = place.rank;
-  endpoint_ = place.endpoint;
+  endpoint_ = way_ = place.endpoint;
   memory_ = place.memory;
   patience_ns_ = patience_ns;
   deadline_ns_ = 0;
@@ -48,12 +48,11 @@ void Chain::add(Work work) {
 }
 
 bool Chain::may_post(const Work& work) const {
-  return ended_ >= work.stage || endpoint_->properties().keeps_order;
+  return ended_ >= work.stage || way_->properties().keeps_order;
 }
 
 Posted Chain::post(const Work& work) {
-  return endpoint_->post_work(
-      {work.kind, work.remote, work.local.size(), work.local.data(), ticket()});
+  return way_->post_work({work.kind, work.remote, work.local.size(), work.local.data(), ticket()});
 }
 
 bool Chain::is_mapped() const {
@@ -108,6 +107,7 @@ void Chain::look_at_end() {
   const bool may_repeat = may_repeat_ != Repeats::never && repeats_ < kMostRepeats;
   if (!given_up_ && is_of_the_path(failure_.code()) && endpoint_->failure().ok() && may_repeat) {
     ++repeats_;
+    way_ = endpoint_;
     posted_ = ended_ = 0;
     failure_ = {};
     return;

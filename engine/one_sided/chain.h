@@ -60,6 +60,8 @@ class Chain final : public WorkOwner {
   }
   // What is added from now on takes effect after everything that was added before.
   void then() { stage_ = works_.size(); }
+  // Goes over this rail to the peer (PathChoice::over), and is repeated over whichever works.
+  void take_rail(Endpoint& rail) { way_ = &rail; }
   // Another place of the same peer for what is added from now on.
   void go_to(const PeerMemory& memory) { memory_ = memory; }
 
@@ -95,6 +97,7 @@ class Chain final : public WorkOwner {
 
   Rank rank_ = kNoRank;
   Endpoint* endpoint_ = nullptr;
+  Endpoint* way_ = nullptr;  // where works are posted: the endpoint, or a rail of it
   PeerMemory memory_;
   std::int64_t patience_ns_ = 0;
   std::int64_t deadline_ns_ = 0;  // 0: nothing was waited for yet

@@ -2,6 +2,8 @@
 #include "engine/one_sided/spread.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 namespace weft::one_sided {
 namespace {
@@ -11,6 +13,22 @@ constexpr int kMostUnderWay = 4;  // pieces of a rail
 constexpr int kMostMembers = 16;  // of a bond
 
 }  // namespace
+
+Endpoint* freest_rail(Endpoint& to) {
+  Endpoint* freest = nullptr;
+  std::pair<std::uint64_t, std::uint64_t> least;
+  int rails = 0;
+  for (int member = 0; member < kMostMembers; ++member) {
+    Endpoint* const rail = to.over(member);
+    if (rail == nullptr) continue;
+    const WorkState state = rail->work_state();
+    const std::pair work{state.posted - state.ended, state.posted};
+    if (rails++ != 0 && work >= least) continue;
+    freest = rail;
+    least = work;
+  }
+  return rails < 2 ? nullptr : freest;
+}
 
 void Spread::Rail::work_ended(const Status& status) {
   --under_way;

@@ -19,6 +19,10 @@
 
 namespace weft::one_sided {
 
+// The rail to the peer with the least one-sided work under way, or the least so far; nullptr if only one leads there.
+// For work that needs an order and so stays on one rail, beside other such work.
+[[nodiscard]] Endpoint* freest_rail(Endpoint& to);
+
 class Spread {
  public:
   // Smaller data gain nothing.

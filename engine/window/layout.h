@@ -25,6 +25,7 @@
 namespace weft::window {
 
 using one_sided::Chain;
+using one_sided::freest_rail;
 using one_sided::load_word;
 using one_sided::PeerMemory;
 using one_sided::Place;

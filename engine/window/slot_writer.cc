@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace weft::window {
-
 SlotWriter::SlotWriter(const Place& there, const Shape& theirs, std::size_t index,
                        const TensorShape& tensor, const std::uint64_t* ack)
     : there_(there), theirs_(theirs), index_(index), tensor_(tensor), ack_(ack) {}
@@ -189,12 +188,19 @@ void SlotWriter::open() {
   chain_.read(&seen_, sizeof seen_, begin);
 }
 
+// A completion does not say that the peer's processor sees what came over one of several rails. A read behind it
+// does.
 void SlotWriter::write_all() {
   chain_.begin(there_, message_.patience_ns);
+  Endpoint* const rail = bytes_ < kLeastForRail ? nullptr : freest_rail(*there_.endpoint);
+  if (rail != nullptr) chain_.take_rail(*rail);
   chain_.write(&number_, sizeof number_, control(buffer_) + offsetof(Control, begin));
   chain_.then();
   if (bytes_ != 0) chain_.write(data_, bytes_, theirs_.data(index_, buffer_));
   close();
+  if (rail == nullptr) return;
+  chain_.then();
+  chain_.read(&seen_, sizeof seen_, control(buffer_) + offsetof(Control, begin));
 }
 
 void SlotWriter::close() {

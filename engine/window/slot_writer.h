@@ -21,6 +21,10 @@ namespace weft::window {
 
 class SlotWriter {
  public:
+  // Messages of at least so many bytes go over the rail with the least to do, so messages of several windows take
+  // all rails. Smaller ones stay on the path that has work under way.
+  static constexpr std::size_t kLeastForRail = std::size_t{16} << 10;
+
   // `there`: the neighbor's part of the window, whose shape is `theirs`; we are its in-neighbor
   // number `index`. `ack`: the word in our memory by which it says what it has read.
   SlotWriter(const Place& there, const Shape& theirs, std::size_t index, const TensorShape& tensor,
@@ -49,7 +53,7 @@ class SlotWriter {
   [[nodiscard]] int repeats() const { return repeats_; }
 
  private:
-  // A message is written as one chain, or, if it is large and there are several rails, in three
+  // A message is written as one chain, or, if it is large (Spread) and there are several rails, in three
   // steps: begin, the data over all rails, and the rest.
   enum class Step : std::uint8_t { idle, reads_back, opens, spreads, writes };
 

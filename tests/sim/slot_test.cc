@@ -18,13 +18,15 @@ namespace {
 
 using Cut = SimNetwork::Cut;
 
-// Small messages take one rail each, large ones all rails at once.
+// Small messages stay on the path that has work, others take the rail that has the least to do, and large ones all rails
+// at once.
 struct Size {
   std::size_t count;
   int messages;
   std::uint64_t seeds;
 };
 constexpr Size kSmall{24, 60, seeds(96)};
+constexpr Size kMedium{window::SlotWriter::kLeastForRail / sizeof(double) + 3, 30, seeds(24)};
 constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, seeds(16)};
 
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
@@ -71,6 +73,10 @@ class SimSlot {
   [[nodiscard]] std::uint64_t draw(std::uint64_t most) { return random_() % most; }
   [[nodiscard]] window::SlotWriter& writer() { return *writer_; }
   [[nodiscard]] window::SlotReader& reader() { return *reader_; }
+  // One-sided works of rank 0 over this rail.
+  [[nodiscard]] std::uint64_t works_over(int rail) {
+    return pair_.from(0).over(rail)->work_state().posted;
+  }
 
   void step() {
     simulated_ns() += kTurnNs;
@@ -232,6 +238,29 @@ TEST_P(SimSlots, LoseNothingAndTakeNothingTwice) {
 
 TEST_P(SimSlots, HaveTheLastPutAndWhatCameAfterIt) {
   run_all(kSmall, GetParam(), true);
+}
+
+TEST_P(SimSlots, OnTheFreestRailLoseNothing) {
+  run_all(kMedium, GetParam(), false);
+}
+
+TEST_P(SimSlots, OnTheFreestRailHaveTheLastPut) {
+  run_all(kMedium, GetParam(), true);
+}
+
+TEST(SimSlotRails, TakeTurnsWhileNothingFails) {
+  for (const Size& size : {kMedium, kLarge}) {
+    SimSlot slot(1, size.count, {Cut::told});
+    std::vector<double> x(size.count);
+    for (int sent = 0; sent < 4; ++sent) {
+      x.assign(size.count, sent);
+      ASSERT_TRUE(slot.writer().put(x.data(), {.patience_ns = kPatienceNs}).ok());
+      while (!slot.writer().is_over()) slot.step();
+      ASSERT_TRUE(slot.writer().status().ok()) << slot.writer().status().to_string();
+    }
+    const std::uint64_t first = slot.works_over(0), second = slot.works_over(1);
+    EXPECT_GE(3 * std::min(first, second), std::max(first, second)) << first << ", " << second;
+  }
 }
 
 TEST_P(SimSlots, OverAllRailsLoseNothing) {
