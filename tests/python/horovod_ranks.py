@@ -388,6 +388,12 @@ def check_timeline() -> None:
     hvd.init()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "{rank}.json")
+        for _ in range(20):  # an operation that has been waited for is in the file
+            hvd.start_timeline(path)
+            hvd.allreduce(torch.ones(3), name="soon")
+            hvd.stop_timeline()
+            with open(path.replace("{rank}", str(hvd.rank()))) as file:
+                assert "allreduce.soon" in file.read()
         hvd.start_timeline(path, mark_cycles=True)
         hvd.allreduce(torch.ones(3), name="x")
         hvd.grouped_allgather([torch.ones(3), torch.ones(2)], name="g")

@@ -6,11 +6,28 @@ import json
 import os
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from weft._core import Handle
 from weft._named import Name
 from weft._operations import Call
+
+
+class _Span(NamedTuple):
+    """An operation that has begun."""
+
+    name: str
+    kind: str
+    begin: int  # nanoseconds
+    handle: Handle
+
+    def error(self) -> Optional[BaseException]:
+        """That of an operation which is done."""
+        try:
+            self.handle.wait()
+        except Exception as error:
+            return error
+        return None
 
 
 class _Timeline:
@@ -22,20 +39,32 @@ class _Timeline:
         self._lock = threading.Lock()
         self._rows: Dict[str, int] = {}  # by name
         self._events: List[Dict[str, Any]] = []
+        self._open: Dict[int, _Span] = {}  # those under way, by number
+        self._count = 0
 
     def add(self, name: str, kind: str, handle: Handle) -> None:
-        begin = time.time_ns()
-        handle.then(lambda error: self._ended(name, kind, begin, error))
-
-    def _ended(self, name: str, kind: str, begin: int, error: Optional[BaseException]) -> None:
-        span = {"name": kind.upper(), "ph": "X", "pid": os.getpid(), "ts": begin / 1e3}
-        span.update(dur=(time.time_ns() - begin) / 1e3)
-        span.update({} if error is None else {"args": {"error": str(error)}})
         with self._lock:
-            row = self._rows.setdefault(name, len(self._rows))
-            self._events.append({**span, "tid": row})
+            number, self._count = self._count, self._count + 1
+            self._open[number] = _Span(name, kind, time.time_ns(), handle)
+        handle.then(lambda error: self._ended(number, error))
+
+    def _ended(self, number: int, error: Optional[BaseException]) -> None:
+        with self._lock:
+            span = self._open.pop(number, None)
+            if span is None:
+                return
+            row = self._rows.setdefault(span.name, len(self._rows))
+            event = {"name": span.kind.upper(), "ph": "X", "pid": os.getpid(), "tid": row}
+            event.update(ts=span.begin / 1e3, dur=(time.time_ns() - span.begin) / 1e3)
+            event.update({} if error is None else {"args": {"error": str(error)}})
+            self._events.append(event)
 
     def write(self) -> None:
+        # The callback of an operation may run a little after wait() has returned.
+        with self._lock:
+            done = [(number, span) for number, span in self._open.items() if span.handle.test()]
+        for number, span in done:
+            self._ended(number, span.error())
         with self._lock:
             rows = [
                 {"name": "thread_name", "ph": "M", "pid": os.getpid(), "tid": row, "args": {"name": name}}
