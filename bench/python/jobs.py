@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import statistics
 import subprocess
 import sys
@@ -18,7 +17,6 @@ LIMIT_S = 500  # of one job
 def launch(ranks: int, *command: str) -> None:
     """One job, whose ranks run this program with the seat that torchrun would give them."""
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    key = secrets.token_hex(16)  # for contexts of Weft beside the process group
     jobs = []
     for rank in range(ranks):
         seat = {
@@ -29,7 +27,6 @@ def launch(ranks: int, *command: str) -> None:
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(store.port),
             "TORCHELASTIC_USE_AGENT_STORE": "True",
-            "WEFT_JOB_KEY": key,
         }
         jobs.append(subprocess.Popen([sys.executable, *command], env={**os.environ, **seat}))
     end = time.monotonic() + LIMIT_S
