@@ -1,11 +1,18 @@
 // What only the ucx transport can meet: addresses of another version, devices that are not there,
 // messages that break the protocol.
 #include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "tests/transport/group.h"
 #include "tests/transport/ranks.h"
@@ -167,6 +174,63 @@ TEST(UcxPeers, APartThatIsOverlongOrTravelsAloneIsRefused) {
     std::memcpy(batch.data(), &bytes, sizeof bytes);
     EXPECT_EQ(read_batch(batch), std::pair(0, true)) << bytes;
   }
+}
+
+// A rank that connects to rank 0 and takes turns when it is asked to, until it is killed.
+struct Steps {
+  std::atomic<int> asked;
+  std::atomic<int> done;
+};
+
+[[noreturn]] void connect_step_by_step(Board& board, Steps& steps) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  auto own = must(nobody_known(1, small_options(), {.device = "lo"}));
+  Endpoint* const owner = must(own->connect(0, board.get(0)));
+  (void)owner->post_notice(kControlChannel, numbered_header(0), {});
+  for (int taken = 0;;) {
+    if (steps.asked == taken) {
+      std::this_thread::yield();
+      continue;
+    }
+    for (int turn = 0; turn < 50; ++turn) own->progress();
+    steps.done = ++taken;
+  }
+}
+
+void take_step(Steps& steps) {
+  const int number = ++steps.asked;
+  while (steps.done != number) std::this_thread::yield();
+}
+
+// After each number of steps. UCX 1.13 ends the process that answers a peer's first question when the
+// peer is dead by then.
+TEST(UcxPeers, ThatDieWhileTheyConnectEndNobodyElse) {
+  constexpr int kDeaths = 8;
+  void* const memory = mmap(nullptr, kDeaths * sizeof(Steps), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const steps = static_cast<Steps*>(memory);
+  SharedBoard board;
+  in_fresh_process([&] {
+    std::array<pid_t, kDeaths> peers{};
+    for (std::size_t each = 0; each < kDeaths; ++each) {
+      peers[each] = fork();
+      if (peers[each] == 0) connect_step_by_step(*board, steps[each]);
+    }
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    board->put(0, own->address());
+    for (std::size_t each = 0; each < kDeaths; ++each) {
+      take_step(steps[each]);
+      for (std::size_t step = 0; step < each; ++step) {
+        for (int turn = 0; turn < 50; ++turn) own->progress();
+        take_step(steps[each]);
+      }
+      kill(peers[each], SIGKILL);
+      waitpid(peers[each], nullptr, 0);
+      for (int turn = 0; turn < 200; ++turn) own->progress();
+    }
+  });
+  munmap(memory, kDeaths * sizeof(Steps));
 }
 
 TEST(UcxPeers, TheLoopbackDeviceHasALink) {

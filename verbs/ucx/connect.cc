@@ -115,7 +115,8 @@ void UcxInterface::drop_forgotten() {
 }
 
 void UcxInterface::unlist(UcxEndpoint* endpoint) {
-  for (auto* list : {&filled_, &reporters_, &failing_, &unanswered_, &at_work_, &stalled_})
+  for (auto* list :
+       {&filled_, &reporters_, &failing_, &unanswered_, &at_work_, &stalled_, &greeters_})
     std::erase(*list, endpoint);
   std::erase(askers_, endpoint);
 }

@@ -55,6 +55,7 @@ void UcxEndpoint::count_bytes(std::size_t bytes) {
 
 void UcxEndpoint::follow(UcxEndpoint& before) {
   hello_ = before.hello_;
+  peer_has_greeted_ = before.peer_has_greeted_;
   connection_ = std::move(before.connection_);
   if (connection_ != nullptr) connection_->user = this;
 }
@@ -101,19 +102,66 @@ Status UcxEndpoint::open(std::string_view worker_address) {
   return {};
 }
 
+// With its first message that cannot leave at once, UCX asks the peer for a connection. If the peer
+// dies before the answer is out, and this answer is the first that UCX sends to it, UCX 1.13 aborts
+// the process that answers. Therefore UCX gets nothing but the hello until both ends have greeted.
+// The hello is sent if it can leave at once, so UCX asks nothing for it. The hello of the peer shows
+// that its connection takes answers.
 void UcxEndpoint::begin() {
   connected_ = true;
   greeting_ = message(MessageKind::hello, kControlChannel, 0);
-  const std::string_view own = interface_.own_address();
-  send(&greeting_, sizeof greeting_, std::as_bytes(std::span(own)), UCP_AM_SEND_FLAG_EAGER,
-       greeting_pending_);
+  if (!interface_.greets_first()) connection_->has_greeted = true;
+  if (!connection_->has_greeted) {
+    interface_.greet_later(*this);
+    return greet();
+  }
+  send_hello(0);
   if (target_.owes_answers()) target_.send_answers();
 }
 
+void UcxEndpoint::send_hello(std::uint32_t attributes) {
+  const std::string_view own = interface_.own_address();
+  send(&greeting_, sizeof greeting_, std::as_bytes(std::span(own)), UCP_AM_SEND_FLAG_EAGER,
+       greeting_pending_, attributes);
+}
+
+void UcxEndpoint::try_hello() {
+  const std::string_view own = interface_.own_address();
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+  how.flags = UCP_AM_SEND_FLAG_EAGER;
+  const ucs_status_ptr_t sent = library_.am_send(connection_->native, kActiveMessage, &greeting_,
+                                                 sizeof greeting_, own.data(), own.size(), &how);
+  const ucs_status_t status = UCS_PTR_STATUS(sent);
+  if (status == UCS_ERR_NO_RESOURCE) return;
+  if (status == UCS_OK) {
+    connection_->is_hello_out = true;
+    return;
+  }
+  connection_->broken = status;
+  broke();
+}
+
+// UCX asks for its connection now, by a second hello, as long as nothing fills the socket: the peer's
+// answer to that leaves at once.
+void UcxEndpoint::greet() {
+  if (!is_held()) return;
+  if (!connection_->is_hello_out) try_hello();
+  if (!is_held() || !connection_->is_hello_out || !peer_has_greeted_) return;
+  connection_->has_greeted = true;
+  send_hello(UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+  if (target_.owes_answers()) target_.send_answers();
+  one_sided_.send_waiting();
+  sender_.flush();
+  if (parts_) part();
+}
+
+// The peer waits for our hello, too.
 bool UcxEndpoint::take_hello(const void* address, std::size_t bytes) {
   if (bytes > kAddressBytes) return false;
   hello_.assign(static_cast<const char*>(address), bytes);
-  if (interface_.closed()) interface_.answer_later(*this);
+  peer_has_greeted_ = true;
+  if (!connected()) interface_.answer_later(*this);
   return true;
 }
 
@@ -133,16 +181,19 @@ Message UcxEndpoint::message(MessageKind kind, std::uint32_t channel, std::uint6
 }
 
 void UcxEndpoint::send(const void* header, std::size_t header_bytes,
-                       std::span<const std::byte> data, std::uint32_t flags, Pending& pending) {
+                       std::span<const std::byte> data, std::uint32_t flags, Pending& pending,
+                       std::uint32_t attributes) {
   ucp_request_param_t how{};
-  how.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                     UCP_OP_ATTR_FIELD_FLAGS | attributes;
   how.flags = flags;
   how.cb.send = let_go;
   how.user_data = &pending;
+  pending.begin(interface_.sending());  // let_go() may be called before am_send() returns
   const ucs_status_ptr_t request = library_.am_send(connection_->native, kActiveMessage, header,
                                                     header_bytes, data.data(), data.size(), &how);
-  if (UCS_PTR_IS_PTR(request)) return pending.begin(interface_.sending());
+  if (UCS_PTR_IS_PTR(request)) return;
+  pending.end();
   if (!UCS_PTR_IS_ERR(request)) return;
   connection_->broken = UCS_PTR_STATUS(request);
   broke();
@@ -215,6 +266,14 @@ void UcxEndpoint::end(const Status& why) {
 }
 
 void UcxEndpoint::say_goodbye() {
+  if (std::exchange(says_goodbye_, true)) return;
+  parts_ = true;
+  if (!is_held()) part();
+}
+
+void UcxEndpoint::part() {
+  parts_ = false;
+  if (!working()) return;
   sender_.hand_over_all();
   goodbye_ = message(MessageKind::goodbye, kControlChannel, 0);
   send(&goodbye_, sizeof goodbye_, {}, UCP_AM_SEND_FLAG_EAGER, goodbye_pending_);

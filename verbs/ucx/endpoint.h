@@ -77,10 +77,13 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] bool may_go();
   // Gives back what belongs to the interface.
   void give_back_all();
+  // Tries to send the hello. When both ends have greeted, sends what has waited for that.
+  void greet();
+  // The goodbye leaves behind all that was posted, once both ends have greeted.
   void say_goodbye();
   // After say_goodbye(): whether UCX has sent everything, the goodbye included, or never will
   // because the path has failed.
-  [[nodiscard]] bool flushed() const { return !flushing_ || !working(); }
+  [[nodiscard]] bool flushed() const { return (!flushing_ && !parts_) || !working(); }
   // Whether UCX may still touch memory of the caller, or memory of ours for work of the peer.
   [[nodiscard]] bool holds_memory() const;
   // Closes the connection by force. What is not sent yet is given up. UCX lets go of all memory;
@@ -105,11 +108,14 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] Target& target() { return target_; }
   // Whether anything may be sent.
   [[nodiscard]] bool working() const { return is_open() && failure_.ok(); }
+  // Whether what is sent has to wait until both ends have greeted.
+  [[nodiscard]] bool is_held() const { return working() && !connection_->has_greeted; }
   [[nodiscard]] Message message(MessageKind kind, std::uint32_t channel,
                                 std::uint64_t number) const;
-  // The header and the data must stay as they are while `pending` is true.
+  // The header and the data must stay as they are while `pending` is true. `attributes`: more of
+  // UCX's for the call.
   void send(const void* header, std::size_t header_bytes, std::span<const std::byte> data,
-            std::uint32_t flags, Pending& pending);
+            std::uint32_t flags, Pending& pending, std::uint32_t attributes = 0);
   // UCX's protocol for data of this size: small data travel in the message (eager), large data go
   // straight into the receiver's memory (rendezvous).
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;
@@ -123,6 +129,9 @@ class UcxEndpoint final : public Endpoint {
  private:
   [[nodiscard]] bool is_open() const { return connection_ != nullptr && connection_->is_open(); }
   void begin();
+  void send_hello(std::uint32_t attributes);
+  void try_hello();
+  void part();
 
   UcxInterface& interface_;
   const Library& library_;
@@ -135,6 +144,9 @@ class UcxEndpoint final : public Endpoint {
   Pending greeting_pending_;
   Message goodbye_;
   Pending goodbye_pending_;
+  bool peer_has_greeted_ = false;
+  bool says_goodbye_ = false;
+  bool parts_ = false;  // the goodbye waits
   bool flushing_ = false;
   bool closing_ = false;
   bool forgotten_ = false;

@@ -64,6 +64,13 @@ std::size_t lines_for(std::size_t payload) {
   return (std::max(payload, kControlBytes) + kLine - 1) / kLine * kLine;
 }
 
+// UCX 1.16 has other protocols, and over other networks its answers take other ways.
+bool answers_may_abort(const Library& library, const UcxOptions& ucx) {
+  unsigned major = 0, minor = 0, release = 0;
+  library.get_version(&major, &minor, &release);
+  return major == 1 && minor < 16 && ucx.transports == "tcp";
+}
+
 // The names of the kernel's network interfaces, for the error if the device that was asked for is
 // not there.
 std::string devices_here() {
@@ -86,6 +93,7 @@ UcxInterface::UcxInterface(Rank rank, const InterfaceOptions& options, const Ucx
       device_(ucx.device),
       resolver_(std::move(resolver)),
       library_(library),
+      greets_first_(answers_may_abort(library, ucx)),
       process_(getpid()),
       nonce_(random_nonce()),
       batch_bytes_(std::max(kBatchBytes, part_bytes(sizeof(NoticeMessage), payload_stride_))),
@@ -287,6 +295,7 @@ void UcxInterface::let_go(const UcxEndpoint& endpoint) {
 bool UcxInterface::drain(const std::function<bool()>& done, const Deadline& deadline) {
   while (!done()) {
     if (deadline.passed()) return false;
+    if (!greeters_.empty() && greet_peers()) continue;
     if (library_.worker_progress(worker_) == 0) wait_for_event(deadline.ns() - now_ns());
   }
   return true;
@@ -331,7 +340,7 @@ UcxInterface::~UcxInterface() {
     for (auto& [nonce, endpoint] : known_) {
       if (!endpoint->failure().ok()) endpoint->disconnect();
     }
-    drain([this] { return sending_ == 0; }, Deadline::after_ms(kFarewellMs));
+    drain([this] { return sending_ == 0 && greeters_.empty(); }, Deadline::after_ms(kFarewellMs));
     for (auto& [nonce, endpoint] : known_) endpoint->disconnect();
     const auto let_go = [](const auto& known) { return !known.second->closing(); };
     drain([&] { return std::all_of(known_.begin(), known_.end(), let_go); },

@@ -37,7 +37,8 @@ class UcxInterface final : public Interface {
   void withdraw(std::uint32_t number) override;
   bool progress() override;
   [[nodiscard]] bool flushed() const override {
-    return sending_ == 0 && filled_.empty() && reporters_.empty() && stalled_.empty();
+    return sending_ == 0 && filled_.empty() && reporters_.empty() && stalled_.empty() &&
+           greeters_.empty();
   }
   std::size_t poll(std::span<Completion> completions) override;
   Result<Endpoint*> attention() override;
@@ -77,6 +78,10 @@ class UcxInterface final : public Interface {
   // How many messages UCX still reads.
   [[nodiscard]] std::size_t& sending() { return sending_; }
   void fail_later(UcxEndpoint& endpoint) { failing_.push_back(&endpoint); }
+  // Whether nothing is sent to a peer until both ends have greeted (UcxEndpoint::begin()).
+  [[nodiscard]] bool greets_first() const { return greets_first_; }
+  // Every turn tries to greet.
+  void greet_later(UcxEndpoint& endpoint) { greeters_.push_back(&endpoint); }
   // The stranger waits for answers. The next turn connects to it, at the address in its hello.
   void answer_later(UcxEndpoint& stranger);
   [[nodiscard]] std::string_view own_address() const { return address_; }
@@ -119,6 +124,8 @@ class UcxInterface final : public Interface {
   void report_releases();
   void flush_batches();
   void answer_strangers();
+  // Returns whether an endpoint has greeted.
+  bool greet_peers();
   void fail_broken();
   void proceed_stalled();
   void warn_once(const Status& status);
@@ -134,6 +141,7 @@ class UcxInterface final : public Interface {
   std::string device_;
   AddressResolver resolver_;
   const Library& library_;
+  const bool greets_first_;
   pid_t process_;
   std::uint64_t nonce_;
   ucp_context_h context_ = nullptr;
@@ -158,6 +166,7 @@ class UcxInterface final : public Interface {
   std::size_t sending_ = 0;  // messages that UCX still reads
   std::vector<UcxEndpoint*> failing_;
   std::vector<UcxEndpoint*> unanswered_;
+  std::vector<UcxEndpoint*> greeters_;
   std::vector<UcxEndpoint*> at_work_;  // with one-sided work outstanding
   std::vector<UcxEndpoint*> stalled_;  // with work of their peers that waits for its turn
   Completions completions_;

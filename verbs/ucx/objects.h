@@ -69,6 +69,8 @@ struct Connection {
   ucp_ep_h native = nullptr;
   ucs_status_t broken = UCS_OK;
   UcxEndpoint* user = nullptr;
+  bool is_hello_out = false;
+  bool has_greeted = false;  // anything may be sent (UcxEndpoint::begin())
 
   [[nodiscard]] bool is_open() const { return native != nullptr && broken == UCS_OK; }
 };

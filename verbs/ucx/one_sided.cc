@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "verbs/ucx/interface.h"
 
@@ -59,13 +60,26 @@ Posted OneSided::post(const WorkRequest& request) {
   } else if (endpoint_.working()) {
     message.place = works_sent_++;
     message.sequence = order_.sequence();
-    const std::span<const std::byte> data(request.local,
-                                          request.kind == WorkKind::write ? request.bytes : 0);
-    if (!endpoint_.sender().join_batch(&message, sizeof message, data))
-      endpoint_.send(&message, sizeof message, data, endpoint_.protocol_for(data.size()),
-                     work.sending);
+    send(work);
   }
   return Posted::posted;
+}
+
+void OneSided::send(Work& work) {
+  const WorkRequest& request = work.request;
+  const std::span<const std::byte> data(request.local,
+                                        request.kind == WorkKind::write ? request.bytes : 0);
+  if (endpoint_.sender().join_batch(&work.message, sizeof work.message, data)) return;
+  work.waits = endpoint_.is_held();
+  if (!work.waits) {
+    endpoint_.send(&work.message, sizeof work.message, data, endpoint_.protocol_for(data.size()),
+                   work.sending);
+  }
+}
+
+void OneSided::send_waiting() {
+  for (Work& work : work_)
+    if (std::exchange(work.waits, false) && !work.answered && endpoint_.working()) send(work);
 }
 
 bool OneSided::take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken) {

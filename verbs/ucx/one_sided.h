@@ -28,6 +28,8 @@ class OneSided {
   void drop_region(std::uint32_t number) { regions_.erase(number); }
   // False: the answer breaks the protocol. Sets `taken` if UCX has to keep the data for us.
   [[nodiscard]] bool take_answer(const AnswerMessage& answer, const Arriving& data, bool& taken);
+  // Sends what was posted before both ends had greeted.
+  void send_waiting();
   // Moves finished work, oldest first, to the interface's completions. Returns whether any work is
   // left.
   bool collect();
@@ -45,10 +47,12 @@ class OneSided {
     WorkRequest request;
     Status status;
     bool answered = false;
+    bool waits = false;      // not sent yet: the endpoints have not greeted
     Pending sending;         // UCX reads the message and request.local
     bool receiving = false;  // UCX writes request.local
     OneSided* owner = nullptr;
   };
+  void send(Work& work);
   void end(Work& work, WorkVerdict verdict);
   // ok, or why work on a region cannot be sent. If it can, `message` names the region to its owner.
   [[nodiscard]] Status name_region(WorkMessage& message, const WorkRequest& request) const;

@@ -31,6 +31,7 @@ bool UcxInterface::progress() {
     ++rounds;
   arrivals_told_ = arrivals_;
   if (!unanswered_.empty()) answer_strangers();
+  const bool greets = !greeters_.empty() && greet_peers();
   if (!stalled_.empty()) proceed_stalled();
   if (rounds != 0) idle_calls_ = 0;
   if (rounds != 0 && ++busy_calls_ < kBusyCalls && !urgent_) return true;
@@ -39,7 +40,7 @@ bool UcxInterface::progress() {
   if (due && !reporters_.empty()) report_releases();
   const bool fails = !failing_.empty();
   if (fails) fail_broken();
-  return rounds != 0 || came || flushes || fails;
+  return rounds != 0 || came || flushes || fails || greets;
 }
 
 void UcxInterface::proceed_stalled() {
@@ -62,6 +63,13 @@ void UcxInterface::report_releases() {
   std::erase_if(reporters_,
                 [](UcxEndpoint* endpoint) { return endpoint->receiver().report_releases(); });
   flush_batches();
+}
+
+bool UcxInterface::greet_peers() {
+  return std::erase_if(greeters_, [](UcxEndpoint* endpoint) {
+           endpoint->greet();
+           return !endpoint->is_held();
+         }) != 0;
 }
 
 void UcxInterface::fail_broken() {

@@ -118,7 +118,7 @@ bool Receiver::report(std::uint32_t channel) {
   if (place == nullptr) return false;
   ::new (place) Message(endpoint_.message(MessageKind::credit, channel, 0));
   count_told(channel);
-  if (interface_.armed()) endpoint_.sender().send_batch();
+  if (interface_.armed() && !endpoint_.is_held()) endpoint_.sender().send_batch();
   return true;
 }
 

@@ -102,14 +102,22 @@ void Sender::send_batch() {
   Batch* batch = filling();
   if (batch == nullptr) return;
   ++batches_;
-  if (endpoint_.working())
-    endpoint_.send(nullptr, 0, {batch->bytes.get(), batch->used}, UCP_AM_SEND_FLAG_EAGER,
-                   batch->pending);
+  give_batches();
+}
+
+void Sender::give_batches() {
+  if (endpoint_.is_held()) return;
+  for (; batches_given_ != batches_; ++batches_given_) {
+    Batch& batch = *batch_[batches_given_ % kBatches];
+    if (endpoint_.working())
+      endpoint_.send(nullptr, 0, {batch.bytes.get(), batch.used}, UCP_AM_SEND_FLAG_EAGER,
+                     batch.pending);
+  }
   collect_batches();
 }
 
 void Sender::collect_batches() {
-  while (batches_sent_ != batches_ && !batch_[batches_sent_ % kBatches]->pending)
+  while (batches_sent_ != batches_given_ && !batch_[batches_sent_ % kBatches]->pending)
     interface_.give_batch(std::move(batch_[batches_sent_++ % kBatches]));
 }
 
@@ -117,6 +125,8 @@ void Sender::collect_batches() {
 // gathers more messages. Otherwise many turns with a few messages each would use up all places.
 void Sender::flush() {
   filled_ = false;
+  if (endpoint_.is_held()) return;  // greet() sends it
+  give_batches();
   hand_over_pieces(kPiecesAhead);
   (void)endpoint_.receiver().report_releases();
   collect_batches();
@@ -149,6 +159,7 @@ Posted Sender::post_alone(std::uint32_t channel, const WireHeader& header,
 // direction are those of the moment at which it is handed over.
 void Sender::hand_over_pieces(std::size_t most) {
   if (!endpoint_.working()) pieces_.clear();
+  if (endpoint_.is_held()) return;
   collect_pieces();
   for (; !pieces_.empty() && held_pieces_.size() < most; pieces_.pop_front()) {
     Piece& piece = *pieces_.front();

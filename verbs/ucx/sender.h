@@ -49,6 +49,8 @@ class Sender {
   // Sends what the batch holds, and our releases with it.
   void flush();
   void send_batch();
+  // Gives UCX the batches that have waited until both ends had greeted.
+  void give_batches();
   // Gives all pieces and batches to UCX, however much it holds.
   void hand_over_all();
   // Whether UCX reads nothing of ours any more.
@@ -100,6 +102,7 @@ class Sender {
   // Batch number n is at place n modulo kBatches.
   std::array<std::unique_ptr<Batch>, kBatches> batch_;
   std::uint64_t batches_ = 0;
+  std::uint64_t batches_given_ = 0;  // to UCX
   std::uint64_t batches_sent_ = 0;   // UCX does not read the batches before this number any more
   bool filled_ = false;              // listed for the interface's next flush
   std::deque<Piece*> pieces_;        // not given to UCX yet, oldest first

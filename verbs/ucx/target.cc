@@ -201,6 +201,7 @@ void Target::send_answers() {
     interface_.answer_later(endpoint_);
     return;
   }
+  if (endpoint_.is_held()) return;
   for (Answer& answer : answers_) {
     if (answer.sent) continue;
     if (!answer.ready) return;
