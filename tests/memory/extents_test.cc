@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -40,6 +43,17 @@ TEST(Extents, WhatIsFreeMayNotBeFreedAgain) {
   EXPECT_DEATH(free.give(127, 64), "freed twice");
 }
 
+// The first offset at which so many free units are, by looking at all.
+std::optional<std::uint64_t> first_fit(const std::vector<bool>& used, std::uint64_t units,
+                                       std::uint64_t alignment) {
+  for (std::uint64_t offset = 0; offset + units <= used.size(); offset += alignment) {
+    const auto begin = used.begin() + static_cast<std::ptrdiff_t>(offset);
+    if (std::none_of(begin, begin + static_cast<std::ptrdiff_t>(units), std::identity()))
+      return offset;
+  }
+  return std::nullopt;
+}
+
 TEST(Extents, RandomTakesNeverOverlapAndAllComesBack) {
   constexpr std::uint64_t kUnits = 512;
   std::mt19937_64 random(7);  // NOLINT: seeded, so that a failure repeats
@@ -59,6 +73,7 @@ TEST(Extents, RandomTakesNeverOverlapAndAllComesBack) {
     const std::uint64_t units = 1 + random() % 40;
     const std::uint64_t alignment = std::uint64_t{1} << random() % 6;
     const auto offset = free.take(units, alignment);
+    ASSERT_EQ(offset, first_fit(used, units, alignment)) << step;
     if (!offset) continue;
     ASSERT_EQ(*offset % alignment, 0u);
     for (std::uint64_t unit = *offset; unit < *offset + units; ++unit) {

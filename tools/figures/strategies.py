@@ -4,7 +4,7 @@ import json
 import statistics
 import subprocess
 
-from figures.clusters import cluster_median_s
+from figures.clusters import cluster_median_s, documents
 from figures.runs import ROUNDS, RUN_LIMIT_S, M, at_least, at_most, in_turn, missing, ratio_of, remark, rows_of, show, size_text
 
 # Beside them stand those that the paper compares with.
@@ -44,6 +44,17 @@ def straggler_figures(runs, known):
             at_least(f"{name}, steps/s", ratio_of(speed[name], speed["ad_psgd"]), 1, "AD-PSGD")
         else:
             missing(f"{name}, steps/s", ">= 1.00", f"this build has no {name}")
+
+
+def generator_figures(runs):
+    """What a worker waits for the generator, of a step of 20 ms, on live ranks."""
+    words = [str(runs.weft), "run", "-n", "16", "--", str(runs.weft.parent / "bench_generator"), "20", "3"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=True)
+    (row,) = documents(done.stdout)
+    runs.keep("weft run -n 16 -- bench_generator 20 3", row)
+    remark(f"a worker that averages with nobody, {row['p50_us']:.0f} us in begin() and average()")
+    at_most("generator, of a step of 20 ms, %", 100 * row["share"], 1, "16 ranks")
+    at_most("generator, messages of a worker each way", max(row["sent"], row["received"]), 1.1, "an iteration")
 
 
 def simulated_figures(runs):
@@ -109,6 +120,7 @@ def shaped_figures(runs):
 
 def part_13(runs, _scratch):
     straggler_figures(runs, strategies_of(runs))
+    generator_figures(runs)
     simulated_figures(runs)
     sketch_bytes(runs)
     kernel_figures(runs)

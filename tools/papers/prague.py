@@ -1,6 +1,9 @@
 """Prague (Luo et al. 2020): partial all-reduce by groups, and what a slow worker costs."""
 
+import subprocess
+
 from figures import plot
+from figures.clusters import documents
 from papers.page import number
 
 TITLE = "Prague"
@@ -24,9 +27,9 @@ def stragglers(page):
     page.section("Fig. 18 and 20 to 22: speed with and without a slow worker",
                  f"{RANKS} ranks on {MACHINES} machines, threads that sleep {COMPUTE_MS} ms in each step as if they computed. "
                  "A slow worker sleeps two or five iteration times more, so it is three or six times as slow; the paper "
-                 "calls this 2x and 5x. Steps are those of all ranks. The exchange is in shared memory and costs little, so "
-                 "a parameter server is nearly as fast as an all-reduce here; what a slow worker costs does not "
-                 "depend on that.")
+                 "calls this 2x and 5x. Steps are those of all ranks. Ranks of one machine exchange in shared memory, and "
+                 "machines over TCP of this one. That costs little, so a parameter server is nearly as fast as an all-reduce "
+                 "here; what a slow worker costs does not depend on that.")
     found = page.strategies([*WAYS], "-n", RANKS, "--hosts", MACHINES, "--compute-ms", COMPUTE_MS, "--straggler", "+2x,+5x",
                             seconds=4)
     names = [name for name in WAYS if (name, 0.0) in found]
@@ -55,6 +58,20 @@ def _kept_of(name):
         return "—"
     shares = [slow / fast for fast, slow in FIXED_TIME[name]]
     return " and ".join(number(share) for share in shares)
+
+
+def generator(page):
+    page.section("Section 4.2: what the generator costs a worker",
+                 f"{RANKS} ranks on this machine, of which one sleeps {COMPUTE_MS} ms in an iteration and the others 20 times as "
+                 "long, so that it averages with nobody. What begin() and average() take then is the generator's part of the "
+                 "critical path. The request leaves at the start of an iteration, and the answer comes while the worker computes.")
+    words = ["run", "-n", str(RANKS), "--", str(page.weft.parent / "bench_generator"), str(COMPUTE_MS), "0.5" if page.quick else "4"]
+    page.commands(f"weft run -n {RANKS} -- bench_generator {COMPUTE_MS} 4")
+    done = subprocess.run([str(page.weft), *words], capture_output=True, text=True, timeout=60, check=True)
+    (row,) = documents(done.stdout)
+    page.table(("of an iteration", "here"),
+               [("median of both calls, us", number(row["p50_us"], 0)), ("of the step, %", number(100 * row["share"])),
+                ("messages to the generator", number(row["sent"])), ("messages from it", number(row["received"]))])
 
 
 def many(page):
@@ -135,6 +152,7 @@ def groups(page):
 
 def report(page):
     stragglers(page)
+    generator(page)
     many(page)
     convergence(page)
     fixed_time(page)

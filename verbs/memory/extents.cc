@@ -1,7 +1,9 @@
-// First fit over an ordered map: allocation is control path, and the map stays short because frees
-// coalesce.
+// First fit over an ordered map: allocation is control path, and frees coalesce. What is left of arenas by blocks of
+// one size is too small for another, and there may be thousands; `first_` passes over it.
 #include "verbs/memory/extents.h"
 
+#include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "verbs/base/base.h"
@@ -21,14 +23,25 @@ void Extents::give(std::uint64_t offset, std::uint64_t bytes) {
     invariant(before->first + before->second <= offset, "a block was freed twice");
     if (before->first + before->second == offset) {
       before->second += bytes;
+      note(before->first, before->second);
       return;
     }
   }
   free_.emplace_hint(after, offset, bytes);
+  note(offset, bytes);
+}
+
+void Extents::note(std::uint64_t offset, std::uint64_t bytes) {
+  for (std::size_t size = 0; size < static_cast<std::size_t>(std::bit_width(bytes)); ++size)
+    first_[size] = std::min(first_[size], offset);
 }
 
 std::optional<std::uint64_t> Extents::take(std::uint64_t bytes, std::uint64_t alignment) {
-  for (auto it = free_.begin(); it != free_.end(); ++it) {
+  const auto size = static_cast<std::size_t>(bytes == 0 ? 0 : std::bit_width(bytes) - 1);
+  auto it = free_.lower_bound(first_[size]);
+  while (it != free_.end() && it->second >> size == 0) ++it;
+  first_[size] = it == free_.end() ? ~std::uint64_t{0} : it->first;
+  for (; it != free_.end(); ++it) {
     const std::uint64_t start = it->first;
     const std::uint64_t end = start + it->second;
     const std::uint64_t aligned = (start + alignment - 1) & ~(alignment - 1);

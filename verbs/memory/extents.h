@@ -1,7 +1,9 @@
 // Extents: which parts of an address range are free. First fit with coalescing; offsets only, no
-// memory is touched. Not thread safe: the heap's lock covers it.
+// memory is touched. Parts that are too small for a size are not looked at again until one grows. Not thread
+// safe: the heap's lock covers it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,7 +21,12 @@ class Extents {
   [[nodiscard]] bool has(std::uint64_t offset) const;
 
  private:
+  // A part of so many bytes is free at the offset.
+  void note(std::uint64_t offset, std::uint64_t bytes);
+
   std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes, disjoint, never adjacent
+  // By the logarithm of a size: all parts that begin before this offset are smaller.
+  std::array<std::uint64_t, 64> first_{};
 };
 
 }  // namespace weft

@@ -15,8 +15,8 @@ namespace weft {
 namespace {
 
 constexpr const char* kExamples = R"(
-The ranks are threads that sleep --compute-ms in each step, as if they computed, and exchange the model
-in shared memory. With --straggler +2x the last rank sleeps two iteration times more, so it is three times as
+The ranks are threads that sleep --compute-ms in each step, as if they computed. Those of one host exchange in
+shared memory, and hosts (--hosts) over TCP of this machine. With --straggler +2x the last rank sleeps two iteration times more, so it is three times as
 slow; this is what Prague's figures call a slowdown of 2. steps/s are those of all ranks together,
 kept is their share of what the same strategy has without a straggler, consensus the largest distance of a
 model from the mean of all, relative to the mean, bytes what a rank sends in a step, the mean and the
