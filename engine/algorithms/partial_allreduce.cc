@@ -60,11 +60,16 @@ class PartialAllreduce::State {
       : service_(std::move(service)),
         model_(std::move(model)),
         stream_(options.stream),
-        section_(options.section) {}
+        section_(options.section),
+        title_(title_of(options)) {}
 
   // Requests are for the last iteration of a section.
-  Status begin() { return is_last_of_section() ? service_->ask() : Status(); }
+  Status begin() {
+    WEFT_RETURN_IF_ERROR(ended_);
+    return is_last_of_section() ? service_->ask() : Status();
+  }
   Result<std::vector<Rank>> average() {
+    WEFT_RETURN_IF_ERROR(ended_);
     if (!is_last_of_section()) {
       ++iterations_;
       WEFT_RETURN_IF_ERROR(begin());
@@ -84,6 +89,7 @@ class PartialAllreduce::State {
   Status end() {
     WEFT_RETURN_IF_ERROR(model_.fetch(stream_));
     WEFT_RETURN_IF_ERROR(service_->end());
+    ended_ = Status(Code::closed, title_ + ": has ended");
     return model_.store(stream_);
   }
 
@@ -96,7 +102,9 @@ class PartialAllreduce::State {
   Staged model_;
   const std::optional<Stream> stream_;
   const int section_;
+  const std::string title_;
   std::uint64_t iterations_ = 0;
+  Status ended_;  // why begin() and average() fail after end()
 };
 
 Result<PartialAllreduce> PartialAllreduce::create(Context& context, const Output& model,

@@ -72,7 +72,7 @@ void GroupService::say(const GroupMessage& message) {
 }
 
 Status GroupService::ask() {
-  if (has_ended_) return Status(Code::invalid_argument, options_.title + ": it has ended");
+  if (has_ended_) return Status(Code::closed, options_.title + ": has ended");
   if (has_asked_) return {};
   has_asked_ = true;
   ++requests_;

@@ -142,7 +142,7 @@ def test_partial_allreduce_averages_in_groups_and_keeps_the_mean() -> None:
         assert usage["successions"] == 0
         assert ctx.allreduce(np.array([usage["groups"]]), op="sum")[0] > 0
         assert np.abs(ctx.allreduce(x) - 1.5).max() < 1e-5
-        with pytest.raises(weft.InvalidArgument, match="has ended"):
+        with pytest.raises(weft.Closed, match="has ended"):
             partial.average()
 
     as_threads(4, body)
