@@ -1,4 +1,7 @@
 // What is refused, and that all ranks have the error.
+#include <cmath>
+#include <limits>
+
 #include "engine/strategies/strategies.h"
 #include "tests/window/window_job.h"
 
@@ -111,6 +114,31 @@ TEST(StrategyErrors, AnIterationMayBeGivenUp) {
     expect_ok(context.allreduce(in(ones.data(), kLarge), out(sum.data(), kLarge), ReduceOp::sum));
     EXPECT_TRUE(holds(
         sum.data(), kLarge, [](std::size_t) { return 3.0; }, 0));
+  });
+}
+
+// A gradient of one rank that is NaN in an element makes that element NaN, ends no rank and no strategy,
+// and nobody waits. With it as with numbers, the others' elements stay finite.
+TEST(StrategyErrors, NanOfOneRankStaysInItsElementAndAllGoOn) {
+  run_job(3, [](Context& context) {
+    constexpr std::size_t kNan = 2;  // the element
+    std::vector<std::pair<std::string, StrategyOptions>> all;
+    for (const std::string& name : strategy_names()) all.push_back({name, {}});
+    for (const Compression each : {Compression::f16, Compression::bf16})
+      all.push_back({"allreduce", {.compression = each}});
+    for (const auto& [name, options] : all) {
+      SCOPED_TRACE(name);
+      Array<float> model(kCount, false), slope(kCount, false);
+      Result<Strategy> strategy =
+          Strategy::create(context, name, out(model.data(), kCount), options);
+      ASSERT_TRUE(strategy.ok()) << strategy.status().to_string();
+      if (context.rank() == 1) slope[kNan] = std::numeric_limits<float>::quiet_NaN();
+      for (int step = 0; step < 6; ++step) expect_ok(strategy->step(in(slope.data(), kCount)));
+      expect_ok(strategy->end());
+      EXPECT_TRUE(context.rank() != 1 || std::isnan(model[kNan]));
+      for (std::size_t i = 0; i < kCount; ++i) EXPECT_TRUE(i == kNan || model[i] == 0) << model[i];
+    }
+    expect_ok(context.barrier());
   });
 }
 
