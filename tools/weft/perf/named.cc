@@ -79,7 +79,8 @@ class Model {
 
   Status rewrite(std::uint64_t lap, Rank rank) const {
     auto* const x = static_cast<float*>(x_.here());
-    for (std::size_t i = 0; i < count(); ++i)
+    const std::size_t all = count();
+    for (std::size_t i = 0; i < all; ++i)
       x[i] = static_cast<float>((i * 7 + lap * 3 + static_cast<std::size_t>(rank)) % 64);
     return x_.put();
   }
