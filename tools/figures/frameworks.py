@@ -1,4 +1,5 @@
-"""Part 14: steps of training by torch.distributed and weft.horovod beside gloo, and what the package costs."""
+"""Part 14: steps of training by torch.distributed and weft.horovod beside gloo, and what the package costs; sets of
+tensors by name beside one tensor."""
 
 import os
 import resource
@@ -9,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import named
 from figures.runs import RANKS, ROOT, RUN_LIMIT_S, at_least, at_most, rows_of, show, size_text
 
 STEPS = ROOT / "bench" / "python" / "steps.py"
@@ -77,6 +79,7 @@ def part_14(runs, build):
     python = build / "python" / "bin" / "python"
     if not python.exists():
         raise RuntimeError(f"{python} is not there: run tools/test --label python first")
+    named.set_figures(runs)
     step_figures(runs, str(python))
     import_figures(str(python))
     package_figures(str(python))

@@ -7,7 +7,7 @@ import sys
 
 from figures import plot
 from figures.clusters import GUEST_RUN_LIMIT_S
-from figures.runs import ROOT, ROUNDS, at_least, at_most, remark, rows_of, show
+from figures.runs import RANKS, ROOT, ROUNDS, at_least, at_most, remark, rows_of, show
 
 SETS = MANY, MODEL = "1000x1024", "resnet50"
 TIMELINE_ROUNDS = 5
@@ -50,9 +50,9 @@ def median_rows(found):
                   for name, value in each[0].items()} for key, each in rows.items()}
 
 
-def here(runs, transport):
+def here(runs, transport, ranks=2):
     """`weft perf named` with both sets of tensors, several times."""
-    commands = [[str(runs.weft), "perf", "named", "--ranks", "2", "--transport", transport, "--tensors", name,
+    commands = [[str(runs.weft), "perf", "named", "--ranks", str(ranks), "--transport", transport, "--tensors", name,
                  "--seconds", "2", "--json", "-"] for name in SETS]
     for command in commands:
         print(f"# {shlex.join(command)}", file=sys.stderr, flush=True)
@@ -75,6 +75,18 @@ def fusion_figures(runs):
                                      ("neighbors", "unfused_neighbors", "neighbor_allreduce")):
             at_least(f"1,000 tensors of 4 KiB, fused, {what}, {network}",
                      rows[MANY, unfused]["p50_us"] / rows[MANY, fused]["p50_us"], 5, "unfused")
+
+
+def set_figures(runs):
+    """Of part 14: sets that are read where they are."""
+    for ranks in RANKS:
+        found = here(runs, "shm", ranks)
+        runs.tables.append((f"weft perf named, {ranks} ranks", found[-1]))
+        rows = median_rows(found)
+        at_least(f"ResNet-50's tensors by name, shm, {ranks} ranks", 1 / rows[MODEL, "names"]["ratio"], 0.85,
+                 "bandwidth of one tensor of that size")
+        at_most(f"1,000 tensors of 4 KiB in one group, shm, {ranks} ranks", rows[MANY, "group"]["ratio"], 1.5,
+                "one tensor of 4 MiB")
 
 
 def timeline_figures(runs, scratch):
