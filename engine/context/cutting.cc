@@ -13,10 +13,6 @@ std::size_t elements_in(const Call& call) {
   return call.collective == Collective::broadcast ? call.output_count : call.input_count;
 }
 
-const void* moved(const void* memory, std::size_t bytes) {
-  return memory == nullptr ? nullptr : static_cast<const std::byte*>(memory) + bytes;
-}
-
 // Leaves out of the plan of a gather's root the combines of blocks that have no part on this lane,
 // and their senders, which do not use the lane. Each step of the plan is the combine of one block
 // from one place. `has_part`: by block.
@@ -80,8 +76,8 @@ void Cut::narrow(BoundCall& bound_call, std::size_t lane) const {
   const std::size_t element = size_of(call.type);
   if (call.collective == Collective::gather) return narrow_gather(bound_call, lane);
   const Range part = range(elements_in(call), element, lane);
-  call.input = moved(call.input, part.offset * element);
-  call.output = const_cast<void*>(moved(call.output, part.offset * element));
+  call.input = call.input.behind(part.offset * element);
+  call.output = call.output.behind(part.offset * element);
   if (call.input_count != 0) call.input_count = part.count;
   if (call.output_count != 0) call.output_count = part.count;
 }
@@ -91,7 +87,7 @@ void Cut::narrow_gather(BoundCall& bound_call, std::size_t lane) const {
   Call& call = bound_call.call;
   const std::size_t element = size_of(call.type);
   const Range own = range(call.input_count, element, lane);
-  call.input = moved(call.input, own.offset * element);
+  call.input = call.input.behind(own.offset * element);
   call.input_count = own.count;
   std::vector<Range> blocks(call.given.begin(), call.given.end());
   std::vector<bool> has_part;

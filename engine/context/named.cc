@@ -44,8 +44,7 @@ class Context::Core::NamedHost final : public OnCore<weft::NamedHost> {
   [[nodiscard]] Trace& trace() override { return core_->trace_; }
 
   Status check(const Request& request) override;
-  Result<std::shared_ptr<Operation>> begin(const Request& request, std::size_t piece_bytes,
-                                           bool by_nccl) override;
+  Result<std::shared_ptr<Operation>> begin(const Request& request, const How& how) override;
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
     scratch_.assign(1, static_cast<std::byte>(letter));
     scratch_.insert(scratch_.end(), message.begin(), message.end());
@@ -84,12 +83,16 @@ Status Context::Core::NamedHost::check(const Request& request) {
 }
 
 Result<std::shared_ptr<Operation>> Context::Core::NamedHost::begin(const Request& request,
-                                                                   std::size_t piece_bytes,
-                                                                   bool by_nccl) {
+                                                                   const How& how) {
   if (core_->has_failed()) return core_->lane_.failure();
   std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
-  WEFT_RETURN_IF_ERROR(core_->bind(request, *operation, {.by_nccl = by_nccl, .is_there = true}));
-  operation->bound_call.call.piece_bytes = piece_bytes;
+  WEFT_RETURN_IF_ERROR(
+      core_->bind(request, *operation, {.by_nccl = how.by_nccl, .is_there = true}));
+  Call& call = operation->bound_call.call;
+  call.piece_bytes = how.piece_bytes;
+  call.share = how.share;
+  if (!how.input.is_null()) call.input = how.input;
+  if (!how.output.is_null()) call.output = how.output;
   WEFT_RETURN_IF_ERROR(core_->admit(operation));
   return operation;
 }

@@ -39,12 +39,14 @@ Execution::Execution(const ExecutionOptions& options) : options_(options) {
 Execution::~Execution() {
   for (const Offload& offload : offloads_) offload.work->wait();
   scratch_pool().give(scratch_);
+  scratch_pool().give(lists_);
 }
 
 void Execution::end() {
   state_ = State::done;
   if (use_ != nullptr) learn_way();
   scratch_pool().give(std::exchange(scratch_, {}));
+  scratch_pool().give(std::exchange(lists_, {}));
   while (!staged_.empty()) staging().give(drop_staged(staged_.size() - 1));
 }
 
@@ -160,6 +162,29 @@ Status Execution::take_scratch(std::size_t bytes) {
   return {};
 }
 
+// The memory of the lists of all sends whose source is in several runs.
+Status Execution::take_lists() {
+  listed_ = 0;
+  if (call_.input.is_one() && call_.output.is_one()) return {};
+  std::size_t runs = 0;
+  for (const Step& step : plan_->steps) {
+    if (step.kind != Step::Kind::send) continue;
+    Bytes source = bytes_of(step.slice);
+    if (source.is_one_run()) continue;
+    invariant(source.count <= kLargestListed, "one piece names all runs of a message");
+    for (; source.count != 0; ++runs) {
+      const std::uint64_t bytes = std::min(source.count, source.at.left());
+      source.at.advance(bytes);
+      source.count -= bytes;
+    }
+  }
+  if (runs == 0) return {};
+  const Result<ScratchPool::Block> taken = scratch_pool().take(runs * sizeof(WireRun));
+  if (!taken.ok()) return lacks_memory("lists", taken.status());
+  lists_ = *taken;
+  return {};
+}
+
 Status Execution::bind_buffers() {
   if (send_of_step_.size() < plan_->steps.size()) send_of_step_.resize(plan_->steps.size());
   if (!plan_->hazards.empty()) read_marks_.assign(plan_->steps.size() * out_.size(), 0);
@@ -172,6 +197,7 @@ Status Execution::bind_buffers() {
       fast_slices_.clear();  // the scratch may be another block in each operation
     }
   }
+  WEFT_RETURN_IF_ERROR(take_lists());
   if (!is_fast_) return {};
   if (fast_slices_.empty()) bind_fast_slices();
   is_bound_ = !has_scratch && plan_->hazards.empty();
@@ -179,16 +205,15 @@ Status Execution::bind_buffers() {
 }
 
 Execution::Bytes Execution::bytes_of(const Slice& slice) const {
-  std::byte* base = nullptr;
+  Runs base;
   std::size_t elements = 0;
   switch (slice.buffer) {
     case Buffer::input:
-      // Plans never write the input, so this memory is only read.
-      base = static_cast<std::byte*>(const_cast<void*>(call_.input));
+      base = call_.input;
       elements = call_.input_count;
       break;
     case Buffer::output:
-      base = static_cast<std::byte*>(call_.output);
+      base = call_.output;
       elements = call_.output_count;
       break;
     case Buffer::scratch:
@@ -199,12 +224,12 @@ Execution::Bytes Execution::bytes_of(const Slice& slice) const {
   const Partition& partition = plan_->partition_of(slice.buffer);
   if (partition.kind == Partition::Kind::even && partition.blocks == 1 && slice.last == 1 &&
       slice.first == 0) {
-    return {base, elements * element_};
+    return {base.at(0), elements * element_};
   }
   const Range range = range_of(slice, elements);
   // While only sizes are asked for, the scratch is not there yet.
-  if (range.count == 0 || base == nullptr) return {nullptr, range.count * element_};
-  return {base + range.offset * element_, range.count * element_};
+  if (range.count == 0 || base.is_null()) return {Cursor(), range.count * element_};
+  return {base.at(range.offset * element_), range.count * element_};
 }
 
 Range Execution::range_of(const Slice& slice, std::size_t elements) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "engine/execute/execute.h"
 
@@ -108,9 +109,10 @@ bool Execution::run_combine(const Step& step) {
     for (const Source& source : sources_) {
       if (source.peer == nullptr) continue;
       ready = std::min(ready, source.left);
-      if (source.data == nullptr && (may_offload || step.combining != Combining::copy))
+      if (source.at.data() == nullptr && (may_offload || step.combining != Combining::copy))
         ready = std::min(ready, kReadChunk);
     }
+    if (may_offload) ready = lying_together(ready);
     if (may_offload && ready != 0 && begin_offload(step, ready)) {
       if (!offloads_.back().is_step_over) return false;
       break;
@@ -150,10 +152,10 @@ bool Execution::is_output_read() const {
 
 // Whether this thread cannot combine what the sources have, or cannot write the result.
 bool Execution::must_offload() const {
-  return call_.reducer->is_in_device_memory(destination_) ||
+  return call_.reducer->is_in_device_memory(destination_.data()) ||
          std::ranges::any_of(sources_, [this](const Source& source) {
-           return source.used && source.data != nullptr &&
-                  call_.reducer->is_in_device_memory(source.data);
+           return source.used && source.at.data() != nullptr &&
+                  call_.reducer->is_in_device_memory(source.at.data());
          });
 }
 
@@ -161,14 +163,15 @@ bool Execution::must_offload() const {
 // memory of peers has to be read first, which is done only for what this thread cannot combine.
 bool Execution::begin_offload(const Step& step, std::uint64_t bytes) {
   const bool is_unread = std::ranges::any_of(
-      sources_, [](const Source& source) { return source.used && source.data == nullptr; });
+      sources_, [](const Source& source) { return source.used && source.at.data() == nullptr; });
   if (is_unread && !must_offload()) return false;
   terms_.clear();
   for (std::size_t k = 0; k < sources_.size(); ++k) {
     const Source& source = sources_[k];
     if (!source.used) continue;
-    if (source.data == nullptr && !fetch(source, {chunk(k), bytes})) return false;
-    terms_.push_back({source.data == nullptr ? chunk(k) : source.data, source.weight});
+    const std::byte* const data = source.at.data();
+    if (data == nullptr && !fetch(source, {chunk(k), bytes})) return false;
+    terms_.push_back({data == nullptr ? chunk(k) : data, source.weight});
   }
   Reducer::Job job = job_of(step, bytes);
   job.is_last = step.slice.buffer == Buffer::output && !is_output_read();
@@ -206,6 +209,7 @@ bool Execution::collect_offloads() {
     for (Endpoint* peer : offload.read) peer->release(options_.channel);
     if (offload.is_step_over) continue;
     for (Source& source : sources_) consume(source, offload.bytes);
+    destination_.advance(offload.bytes);
     combined_ += offload.bytes;
   }
   offloads_.erase(offloads_.begin(), offloads_.begin() + static_cast<std::ptrdiff_t>(over));
@@ -225,10 +229,11 @@ bool Execution::begin_combine(const Step& step) {
     if (!readers_done(send_of_step_[hazard])) return false;
   }
   const Bytes destination = bytes_of(step.slice);
-  destination_ = destination.data;
+  destination_ = destination.at;
   wanted_ = destination.count;
   combined_ = 0;
   function_ = function_of(step);
+  store_ = store_for(wanted_);
   sources_.clear();
   for (std::uint32_t k = 0; k < step.count; ++k) {
     const Operand& operand = plan_->operands[step.first + k];
@@ -236,7 +241,7 @@ bool Execution::begin_combine(const Step& step) {
     source.weight = weight_of(operand.weight);
     source.used = operand.weight.kind != Weight::Kind::edge || !is_unused(source.weight);
     if (operand.kind == Operand::Kind::local) {
-      source.data = bytes_of(operand.slice).data;
+      source.at = bytes_of(operand.slice).at;
     } else {
       source.edge = operand.edge;
       source.peer = in_[operand.edge].endpoint;
@@ -270,24 +275,27 @@ bool Execution::load(Source& source) {
     imitated_form_ = head.form;
   switch (head.form) {
     case PieceForm::inlined:
-      source.data = reinterpret_cast<const std::byte*>(&head.word);
+      source.at = Cursor(reinterpret_cast<const std::byte*>(&head.word));
       break;
     case PieceForm::payload:
-      source.data = notice.payload;
+      source.at = Cursor(notice.payload);
       break;
     case PieceForm::view:
     case PieceForm::process:
-      source.data = source.peer->view({head.form, head.word, head.bytes});
+      source.at = Cursor(source.peer->view({head.form, head.word, head.bytes}));
+      break;
+    case PieceForm::runs:
+      source.at = read_list(source, head);
       break;
     case PieceForm::region:  // no rank sends one
-      source.data = nullptr;
+      source.at = Cursor();
       break;
   }
   if ((head.flags & kFlagDeviceMemory) != 0 && call_.reducer == nullptr) {
     if (options_.reducer_for_peers) call_.reducer = options_.reducer_for_peers();
-    if (call_.reducer == nullptr) source.data = nullptr;
+    if (call_.reducer == nullptr) source.at = Cursor();
   }
-  if (source.data == nullptr && head.form != PieceForm::process) {
+  if (source.at.data() == nullptr && head.form != PieceForm::process) {
     fail(Status(Code::mismatch,
                 fmt::format("{}: rank {} names {} bytes at {:#x} outside its shared heap{}",
                             name(call_.collective), source.peer->peer(), head.bytes, head.word,
@@ -299,6 +307,27 @@ bool Execution::load(Source& source) {
   // An empty message has one empty piece, which is released at once.
   if (head.bytes == 0) consume(source, 0);
   return true;
+}
+
+// The runs of a piece, copied so that they stay what they were found to be. Nowhere: one of them is
+// empty, cuts an element, or is outside the peer's heap, or they have other bytes than the piece.
+Cursor Execution::read_list(const Source& source, const WireHeader& head) {
+  message_runs_.resize(std::max(message_runs_.size(), sources_.size()));
+  std::vector<Run>& runs = message_runs_[static_cast<std::size_t>(&source - sources_.data())];
+  runs.clear();
+  std::uint64_t at = head.word;
+  for (std::uint64_t left = head.bytes; left != 0; at += sizeof(WireRun)) {
+    const std::byte* const entry = source.peer->view({PieceForm::view, at, sizeof(WireRun)});
+    if (entry == nullptr) return Cursor();
+    WireRun run;
+    std::memcpy(&run, entry, sizeof run);
+    if (run.bytes == 0 || run.bytes > left || run.bytes % element_ != 0) return Cursor();
+    const std::byte* const data = source.peer->view({PieceForm::view, run.offset, run.bytes});
+    if (data == nullptr) return Cursor();
+    runs.push_back({const_cast<std::byte*>(data), run.bytes});
+    left -= run.bytes;
+  }
+  return runs.empty() ? Cursor() : Cursor(runs, 0);
 }
 
 // Compares a piece with what this rank expects: operation, agreement, type, size and credit. If
@@ -371,30 +400,44 @@ Reducer::Job Execution::job_of(const Step& step, std::uint64_t bytes) {
           .reduction = reduction_of(step),
           .is_copy = step.combining == Combining::copy,
           .terms = terms_,
-          .destination = destination_ + combined_,
+          .destination = destination_.data(),
           .count = bytes / element_,
           .divisor = divisor,
           .is_last = false};
 }
 
+// How many of the next `bytes` lie together at the destination and in each source.
+std::uint64_t Execution::lying_together(std::uint64_t bytes) const {
+  bytes = std::min(bytes, destination_.left());
+  for (const Source& source : sources_) bytes = std::min(bytes, source.at.left());
+  return bytes;
+}
+
 // Reduces the next `bytes` of all sources. All of them have so many.
 void Execution::combine_range(const Step& step, std::uint64_t bytes) {
+  if (step.slice.buffer == Buffer::output) touched_output_ = true;
+  while (bytes != 0 && state_ == State::running) {
+    const std::uint64_t run = lying_together(bytes);
+    combine_run(step, run);
+    bytes -= run;
+  }
+}
+
+void Execution::combine_run(const Step& step, std::uint64_t bytes) {
   terms_.clear();
   for (std::size_t k = 0; k < sources_.size(); ++k) {
     Source& source = sources_[k];
     if (!source.used) continue;
-    const std::byte* data = source.data;
+    const std::byte* data = source.at.data();
     if (data == nullptr) {
-      std::byte* const here =
-          step.combining == Combining::copy ? destination_ + combined_ : chunk(k);
+      std::byte* const here = step.combining == Combining::copy ? destination_.data() : chunk(k);
       if (!fetch(source, {here, bytes})) return;
       data = here;
     }
     terms_.push_back({data, source.weight});
   }
-  if (step.slice.buffer == Buffer::output) touched_output_ = true;
-  reduce_here(job_of(step, bytes), function_,
-              wanted_ >= options_.streaming_bytes ? StoreKind::streaming : StoreKind::cached);
+  reduce_here(job_of(step, bytes), function_, store_);
+  destination_.advance(bytes);
   for (Source& source : sources_) consume(source, bytes);
 }
 
@@ -417,7 +460,7 @@ bool Execution::fetch(const Source& source, std::span<std::byte> into) {
 
 // Advances a source by `bytes`. If the piece is used up, releases it.
 void Execution::consume(Source& source, std::uint64_t bytes) {
-  if (source.data != nullptr) source.data += bytes;
+  source.at.advance(bytes);
   if (source.peer == nullptr) return;
   source.word += bytes;
   source.left -= bytes;
@@ -515,6 +558,7 @@ std::string Execution::describe() const {
   static constexpr const char* kForms[] = {"inlined in the notice",
                                            "copied to the peer's slot",
                                            "read in place by the peer",
+                                           "read in place by the peer, in several runs",
                                            "read from private memory by the peer",
                                            "staged in blocks in the shared heap",
                                            "carried in pieces"};

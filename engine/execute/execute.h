@@ -10,6 +10,8 @@
 //   inlined, copied   The bytes are copied into the peer's slot. The source is free at once.
 //   viewed            The source lies in the shared heap and is read in place. It is free when all
 //                     readers have released it.
+//   listed            The same of a source in several runs (runs.h). The notice names a list of them.
+//                     All receivers share memory.
 //   process           The receiver reads this rank's private memory: in place if both ranks are in
 //                     one process, else by process_vm_readv.
 //   staged            Private memory is copied block by block into the lane's staging area
@@ -38,6 +40,7 @@
 #include <vector>
 
 #include "engine/execute/reducer.h"
+#include "engine/execute/runs.h"
 #include "engine/execute/scratch.h"
 #include "engine/execute/ways.h"
 #include "engine/kernels/kernels.h"
@@ -48,6 +51,9 @@
 #include "verbs/transport/transport.h"
 
 namespace weft {
+
+// The largest message in several runs: WireHeader::bytes has 32 bits.
+inline constexpr std::uint64_t kLargestListed = std::uint64_t{1} << 30;
 
 // A rank that this one is connected to.
 struct PeerConnection {
@@ -138,10 +144,11 @@ struct Call {
   // for other subset operations 0.
   std::uint32_t operation = 0;
   std::uint32_t epoch = 0;
-  const void* input = nullptr;
+  Runs input;  // several runs: in the shared heap
   std::size_t input_count = 0;
-  void* output = nullptr;
+  Runs output;
   std::size_t output_count = 0;
+  double share = 1.0;  // of the bytes of all operations that run together
   double self_weight = 1.0;
   double scale = 1.0;
   double divisor = 1.0;                     // of whole results
@@ -217,7 +224,7 @@ class Execution {
   [[nodiscard]] std::string describe() const;
 
  private:
-  enum class Form : std::uint8_t { inlined, copied, viewed, process, staged, carried };
+  enum class Form : std::uint8_t { inlined, copied, viewed, listed, process, staged, carried };
 
   // A send in progress.
   struct Sending {
@@ -275,21 +282,24 @@ class Execution {
     bool loaded;  // a piece is being combined, or the last piece has been
     bool last;    // the loaded piece is the message's last
     PieceForm form;
-    const std::byte* data;  // the next byte; nullptr: it has to be read from address `word`
+    Cursor at;  // the next byte; nowhere: it has to be read from address `word`
     std::uint64_t word;
     std::uint64_t left;  // bytes of the piece not yet combined
     double weight;
   };
   // A slice in this call.
   struct Bytes {
-    std::byte* data;
+    Cursor at;
     std::uint64_t count;
+    [[nodiscard]] std::byte* data() const { return at.data(); }
+    [[nodiscard]] bool is_one_run() const { return count <= at.left(); }
   };
 
   // binding.cc
   Status run();
   Status bind_buffers();
   Status take_scratch(std::size_t bytes);
+  Status take_lists();
   void bind_edges();
   void prefer_rails();
   [[nodiscard]] Bytes bytes_of(const Slice& slice) const;
@@ -323,6 +333,7 @@ class Execution {
   void imitate();
   void learn_way();
   [[nodiscard]] bool is_one_of_many_to_root() const;
+  [[nodiscard]] const std::byte* list(Bytes source);
   void pump_sends();
   bool pump(Sending& send);
   bool post_next(Sending& send, std::uint32_t at);
@@ -362,13 +373,21 @@ class Execution {
   // combine.cc
   bool await_input();
   [[nodiscard]] CombineFunction function_of(const Step& step) const;
+  [[nodiscard]] StoreKind store_for(std::uint64_t bytes) const {
+    const bool is_large =
+        static_cast<double>(bytes) >= call_.share * static_cast<double>(options_.streaming_bytes);
+    return is_large ? StoreKind::streaming : StoreKind::cached;
+  }
   [[nodiscard]] double weight_of(const Weight& weight) const;
   bool run_combine(const Step& step);
   bool begin_combine(const Step& step);
   bool load(Source& source);
+  [[nodiscard]] Cursor read_list(const Source& source, const WireHeader& head);
+  [[nodiscard]] std::uint64_t lying_together(std::uint64_t bytes) const;
   bool check_notice(const Source& source, const WireHeader& header);
   [[nodiscard]] Reducer::Job job_of(const Step& step, std::uint64_t bytes);
   void combine_range(const Step& step, std::uint64_t bytes);
+  void combine_run(const Step& step, std::uint64_t bytes);
   [[nodiscard]] bool must_offload() const;
   [[nodiscard]] bool begin_offload(const Step& step, std::uint64_t bytes);
   [[nodiscard]] bool collect_offloads();
@@ -446,10 +465,13 @@ class Execution {
   bool combining_ = false;
   std::vector<Source> sources_;
   std::vector<Term> terms_;
-  std::byte* destination_ = nullptr;
+  // Of messages in several runs: the runs, by source.
+  std::vector<std::vector<Run>> message_runs_;
+  Cursor destination_;
   std::uint64_t combined_ = 0;  // bytes of the destination
   std::uint64_t wanted_ = 0;
   CombineFunction function_ = nullptr;
+  StoreKind store_ = StoreKind::cached;
   // A part of a combine that is under way elsewhere.
   struct Offload {
     std::unique_ptr<Reducer::Work> work;
@@ -465,7 +487,10 @@ class Execution {
   // Kept after a failure, because peers may still read it; the destructor gives it back.
   ScratchPool::Block scratch_;
   std::byte* scratch_data_ = nullptr;  // of that block, or of the reducer
-  std::vector<std::byte> chunks_;      // a chunk for each source, into which process memory is read
+  // The lists of this rank's listed messages, which are kept like the scratch.
+  ScratchPool::Block lists_;
+  std::size_t listed_ = 0;         // entries that are used
+  std::vector<std::byte> chunks_;  // a chunk for each source, into which process memory is read
   std::uint64_t allocations_ = 0;
   CombineFunction functions_[kDataTypes][kReductions] = {};
 };

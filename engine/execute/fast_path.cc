@@ -29,7 +29,7 @@ std::uint64_t word_of(const std::byte* data, std::uint64_t count) {
 }  // namespace
 
 bool Execution::may_be_fast() const {
-  return plan_->is_one_round &&
+  return plan_->is_one_round && call_.input.is_one() && call_.output.is_one() &&
          std::max(call_.input_count, call_.output_count) * element_ <= options_.payload_bytes &&
          std::ranges::none_of(call_.receive_weights, is_unused);
 }
@@ -57,7 +57,7 @@ void Execution::bind_fast_slices() {
   for (const Step& step : plan_->steps) fast_slices_.push_back(bytes_of(step.slice));
   fast_operands_.clear();
   for (const Operand& operand : plan_->operands) {
-    fast_operands_.push_back(operand.kind == Operand::Kind::local ? bytes_of(operand.slice).data
+    fast_operands_.push_back(operand.kind == Operand::Kind::local ? bytes_of(operand.slice).data()
                                                                   : nullptr);
   }
 }
@@ -100,8 +100,8 @@ bool Execution::takes_messages(const Step& step) const {
 bool Execution::post_fast(const Step& step) {
   const Bytes source = fast_slices_[pc_];
   const bool is_inlined = source.count <= kInlineBytes;
-  const std::uint64_t word = is_inlined ? word_of(source.data, source.count) : 0;
-  const std::span<const std::byte> payload(source.data, is_inlined ? 0 : source.count);
+  const std::uint64_t word = is_inlined ? word_of(source.data(), source.count) : 0;
+  const std::span<const std::byte> payload(source.data(), is_inlined ? 0 : source.count);
   moved_ = true;
   for (; fast_posts_ < step.count; ++fast_posts_) {
     const std::uint32_t edge = plan_->edges[step.first + fast_posts_];
@@ -173,11 +173,11 @@ void Execution::combine_fast(const Step& step) {
   }
   if (step.slice.buffer == Buffer::output) touched_output_ = true;
   if (step.combining == Combining::copy) {
-    if (terms_[0].data != destination.data)
-      std::memcpy(destination.data, terms_[0].data, destination.count);
+    if (terms_[0].data != destination.data())
+      std::memcpy(destination.data(), terms_[0].data, destination.count);
   } else {
     const double divisor = divisor_of(step);
-    function_of(step)(terms_, destination.data, destination.count / element_, StoreKind::cached,
+    function_of(step)(terms_, destination.data(), destination.count / element_, StoreKind::cached,
                       divisor);
   }
   options_.trace->add(Event::combine_end, call_.operation, kNoRank, number);

@@ -25,15 +25,16 @@ constexpr std::uint64_t kReadFirst = std::uint64_t{64} << 10;
 
 bool Execution::is_in_device_memory(const Bytes& source) const {
   return source.count != 0 && call_.reducer != nullptr &&
-         call_.reducer->is_in_device_memory(source.data);
+         call_.reducer->is_in_device_memory(source.data());
 }
 
 Execution::Form Execution::form_of(const Step& step, const Bytes& source) {
+  if (!source.is_one_run()) return Form::listed;
   if (is_in_device_memory(source)) return Form::viewed;
   if (source.count <= kInlineBytes) return Form::inlined;
   if (source.count <= options_.payload_bytes) return Form::copied;
   if (!any_shares_memory(step)) return Form::carried;
-  if (heap_offset(source.data, source.count) != kNotInHeap) return Form::viewed;
+  if (heap_offset(source.data(), source.count) != kNotInHeap) return Form::viewed;
   return is_read_privately(step, source.count) ? Form::process : Form::staged;
 }
 
@@ -127,13 +128,25 @@ std::uint64_t Execution::largest_piece(const Step& step, Form form) const {
   return all_share_memory(step) ? kLargestView : piece_bytes();
 }
 
+// Writes the list of a message in several runs.
+const std::byte* Execution::list(Bytes source) {
+  auto* const first = reinterpret_cast<WireRun*>(lists_.data) + listed_;
+  for (WireRun* next = first; source.count != 0; ++next, ++listed_) {
+    const std::uint64_t bytes = std::min(source.count, source.at.left());
+    *next = {heap_offset(source.data(), bytes), bytes};
+    source.at.advance(bytes);
+    source.count -= bytes;
+  }
+  return reinterpret_cast<const std::byte*>(first);
+}
+
 void Execution::begin_send(const Step& step) {
   const Bytes source = bytes_of(step.slice);
   Sending& send = sends_.emplace_back();
   send.step = &step;
-  send.source = source.data;
-  send.bytes = source.count;
   send.form = form_of(step, source);
+  send.source = send.form == Form::listed ? list(source) : source.data();
+  send.bytes = source.count;
   send.is_in_device_memory = is_in_device_memory(source);
   send.most = largest_piece(step, send.form);
   send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
@@ -234,6 +247,10 @@ Posted Execution::post(OutEdge& out, WireHeader& head, const Piece& piece) {
     case Form::staged:
       head.form = PieceForm::view;
       head.word = heap_offset(piece.source, piece.bytes);
+      return endpoint.post_notice(options_.channel, head, {});
+    case Form::listed:
+      head.form = PieceForm::runs;
+      head.word = heap_offset(piece.source, sizeof(WireRun));
       return endpoint.post_notice(options_.channel, head, {});
     case Form::process:
       head.form = PieceForm::process;

@@ -243,8 +243,9 @@ void AllWorks::decide(std::vector<Decision> decisions, std::int64_t now) {
         heard_ns_ = now;
         std::vector<NamedTensor> tensors = std::exchange(decision.request.tensors, {});
         if (tensors.empty()) tensors.emplace_back();
+        const auto request = std::make_shared<const NamedRequest>(std::move(decision.request));
         for (std::size_t t = 0; t < tensors.size(); ++t)
-          runs.push_back({work, t, decision.request, tensors[t]});
+          runs.push_back({work, t, request, std::move(tensors[t])});
         break;
       }
       case Decision::Kind::fail:
@@ -271,11 +272,15 @@ void AllWorks::run(std::vector<Run> runs) {
   std::vector<FuseItem> items;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& each = runs[i];
-    items.push_back({key_of(each.request, each.shape.type, i - each.tensor),
-                     each.shape.count * size_of(each.shape.type), !is_fusable(each.request)});
+    items.push_back({key_of(*each.request, each.shape.type, i - each.tensor),
+                     each.shape.count * size_of(each.shape.type), !is_fusable(*each.request)});
   }
-  for (FuseBatch& planned : plan_batches(items, tuning_.limits())) {
+  std::vector<FuseBatch> all = plan_batches(items, tuning_.limits());
+  std::size_t bytes = 0;
+  for (const FuseBatch& planned : all) bytes += planned.bytes;
+  for (FuseBatch& planned : all) {
     Batch batch;
+    if (bytes != 0) batch.share = static_cast<double>(planned.bytes) / static_cast<double>(bytes);
     batch.parts = std::move(planned.parts);
     for (const FusePart& part : batch.parts) batch.runs.push_back(std::move(runs[part.item]));
     batches_.add(batch.runs.size());
@@ -287,67 +292,64 @@ void AllWorks::run(std::vector<Run> runs) {
 }
 
 Status AllWorks::begin(Batch& batch, std::size_t bytes) {
-  return batch.runs.size() == 1 ? begin_alone(batch) : begin_fused(batch, bytes);
+  const Run& run = batch.runs.front();
+  if (batch.runs.size() > 1 || run.work == nullptr) return begin_set(batch, bytes);
+  return begin_alone(batch, run.work->requests[run.tensor]->get());
 }
 
-// A large tensor may be GPU memory. What is packed never is, so ranks do not vote on it.
-Status AllWorks::begin_alone(Batch& batch) {
-  const Run& run = batch.runs.front();
-  if (run.work != nullptr) {
-    Request request = run.work->requests[run.tensor]->get();
-    WEFT_RETURN_IF_ERROR(lend_residuals(batch, request));
-    WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes(), true));
-    return {};
-  }
-  const std::size_t bytes = run.shape.count * size_of(run.shape.type);
-  WEFT_ASSIGN(batch.in, buffers_.take(bytes));
-  WEFT_ASSIGN(batch.out, buffers_.take(bytes));
-  std::memset(batch.in.data, 0, bytes);
-  Request request;
-  request.collective = run.request.collective;
-  request.op = run.request.op;
-  request.algorithm = run.request.algorithm;
-  request.compression = run.request.compression;
-  request.low_rank.rank = run.request.low_rank;
-  request.shape = run.shape.shape;
-  request.input = in(batch.in.data, run.shape.count, run.shape.type);
-  request.output = out(batch.out.data, run.shape.count, run.shape.type);
-  WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes(), true));
+// A large tensor may be GPU memory. What is fused never is, so ranks do not vote on it.
+Status AllWorks::begin_alone(Batch& batch, const Request& given) {
+  Request request = given;
+  WEFT_RETURN_IF_ERROR(lend_residuals(batch, request));
+  WEFT_ASSIGN(batch.operation, host_.begin(request, {.piece_bytes = tuning_.piece_bytes(),
+                                                     .share = batch.share,
+                                                     .by_nccl = true}));
   return {};
 }
 
-// Packs the tensors one behind the other. The gaps between them are zeros: they are reduced, too.
-Status AllWorks::begin_fused(Batch& batch, std::size_t bytes) {
+// Of a broadcast the ranks but the root give nothing, and the result takes the place of what is given.
+// Encoders and networks need memory in one piece.
+Status AllWorks::begin_set(Batch& batch, std::size_t bytes) {
   const Run& first = batch.runs.front();
-  const bool is_broadcast = first.request.collective == Collective::broadcast;
-  const bool gives = !is_broadcast || first.request.root == host_.rank();
-  WEFT_ASSIGN(batch.in, buffers_.take(bytes));
-  if (!is_broadcast) {
-    WEFT_ASSIGN(batch.out, buffers_.take(bytes));
-  }
-  for (std::size_t i = 0; gives && i < batch.runs.size(); ++i) {
+  const bool is_broadcast = first.request->collective == Collective::broadcast;
+  const bool is_alone =
+      batch.runs.size() == 1;  // the rank has joined: all is as on the other ranks
+  std::vector<FusedTensor> tensors;
+  for (std::size_t i = 0; i < batch.runs.size(); ++i) {
     const Run& run = batch.runs[i];
-    const std::size_t size = run.shape.count * size_of(run.shape.type);
-    std::byte* const at = batch.in.data + batch.parts[i].offset;
-    if (run.work == nullptr) {
-      std::memset(at, 0, fused_bytes(size));
-      continue;
-    }
-    if (size != 0) std::memcpy(at, run.work->requests[run.tensor]->get().input.data, size);
-    std::memset(at + size, 0, fused_bytes(size) - size);
+    FusedTensor& tensor = tensors.emplace_back();
+    tensor.offset = batch.parts[i].offset;
+    tensor.bytes = run.shape.count * size_of(run.shape.type);
+    if (run.work == nullptr) continue;
+    const Request& request = run.work->requests[run.tensor]->get();
+    tensor.input = request.input.data;
+    tensor.output = request.output.data;
   }
-  const std::size_t count = bytes / size_of(first.shape.type);
+  const bool reads_in_place =
+      host_.is_one_machine() && first.request->compression == Compression::none;
+  const FusedSet::Kind kind = is_broadcast     ? FusedSet::Kind::overwriting
+                              : reads_in_place ? FusedSet::Kind::in_place
+                                               : FusedSet::Kind::packed;
+  WEFT_ASSIGN(batch.set, FusedSet::make(kind, std::move(tensors), bytes, buffers_));
+  if (!is_broadcast || first.request->root == host_.rank()) batch.set->pack();
+  const std::size_t count = is_alone ? first.shape.count : bytes / size_of(first.shape.type);
   Request request;
-  request.collective = first.request.collective;
-  request.op = first.request.op;
-  request.algorithm = first.request.algorithm;
-  request.compression = first.request.compression;
-  request.root = first.request.root;
+  request.collective = first.request->collective;
+  request.op = first.request->op;
+  request.algorithm = first.request->algorithm;
+  request.compression = first.request->compression;
+  request.low_rank.rank = first.request->low_rank;
+  request.root = first.request->root;
+  if (is_alone) request.shape = first.shape.shape;
   if (first.work != nullptr) request.weights = first.work->requests[first.tensor]->get().weights;
-  request.input = in(batch.in.data, count, first.shape.type);
-  request.output = out(is_broadcast ? batch.in.data : batch.out.data, count, first.shape.type);
+  request.input = in(batch.set->input_buffer(), count, first.shape.type);
+  request.output = out(batch.set->output_buffer(), count, first.shape.type);
   WEFT_RETURN_IF_ERROR(lend_residuals(batch, request));
-  WEFT_ASSIGN(batch.operation, host_.begin(request, tuning_.piece_bytes()));
+  WEFT_ASSIGN(batch.operation, host_.begin(request, {.piece_bytes = tuning_.piece_bytes(),
+                                                     .share = batch.share,
+                                                     .by_nccl = is_alone,
+                                                     .input = batch.set->input(),
+                                                     .output = batch.set->output()}));
   return {};
 }
 
@@ -386,25 +388,16 @@ Status AllWorks::exchange_residuals(Batch& batch, Exchange exchange) {
   return {};
 }
 
-// Unpacks, and ends the works.
+// Ends the works.
 void AllWorks::finish(Batch& batch) {
   Status status = batch.operation->status;
   if (status.ok()) status = give_back_residuals(batch);
-  const bool is_fused = batch.runs.size() > 1;
-  const std::byte* const result = batch.out.data != nullptr ? batch.out.data : batch.in.data;
-  for (std::size_t i = 0; i < batch.runs.size(); ++i) {
-    const Run& run = batch.runs[i];
-    if (run.work == nullptr) continue;
-    const std::size_t size = run.shape.count * size_of(run.shape.type);
-    void* const into = run.work->requests[run.tensor]->get().output.data;
-    if (is_fused && status.ok() && size != 0)
-      std::memcpy(into, result + batch.parts[i].offset, size);
-    end_one(run.work, status);
+  if (status.ok() && batch.set) {  // after an error peers may still read it
+    batch.set->unpack();
+    batch.set->give_back(buffers_);
   }
-  // After an error peers may still read it.
-  if (!status.ok()) return;
-  buffers_.give_back(batch.in);
-  buffers_.give_back(batch.out);
+  for (const Run& run : batch.runs)
+    if (run.work != nullptr) end_one(run.work, status);
 }
 
 void AllWorks::end_one(const std::shared_ptr<Work>& work, const Status& status) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/named/buffers.h"
+#include "engine/named/fused_set.h"
 #include "engine/named/host.h"
 #include "engine/named/timeline.h"
 #include "engine/named/tuning.h"
@@ -58,17 +59,18 @@ class AllWorks {
   // A tensor that is about to run. The work is null at a rank that has joined.
   struct Run {
     std::shared_ptr<Work> work;
-    std::size_t tensor = 0;  // of the group
-    NamedRequest request;    // without its tensors
+    std::size_t tensor = 0;                       // of the group
+    std::shared_ptr<const NamedRequest> request;  // of all tensors of the group, without them
     NamedTensor shape;
   };
   // An operation that runs, for one tensor or several.
   struct Batch {
     std::vector<Run> runs;
     std::vector<FusePart> parts;
-    Buffers::Buffer in, out;                // of fused tensors, or zeros of a rank that has joined
+    std::optional<FusedSet> set;            // of fused tensors, or zeros of a rank that has joined
     std::optional<ErrorFeedback> feedback;  // of all its tensors, if any has one
     std::size_t count = 0;                  // then: its elements, with the gaps
+    double share = 1.0;                     // of the bytes that the cycle runs
     std::shared_ptr<Operation> operation;
   };
 
@@ -79,8 +81,8 @@ class AllWorks {
   void decide(std::vector<Decision> decisions, std::int64_t now);
   void run(std::vector<Run> runs);
   [[nodiscard]] Status begin(Batch& batch, std::size_t bytes);
-  [[nodiscard]] Status begin_alone(Batch& batch);
-  [[nodiscard]] Status begin_fused(Batch& batch, std::size_t bytes);
+  [[nodiscard]] Status begin_alone(Batch& batch, const Request& request);
+  [[nodiscard]] Status begin_set(Batch& batch, std::size_t bytes);
   [[nodiscard]] Status lend_residuals(Batch& batch, Request& request);
   [[nodiscard]] Status give_back_residuals(Batch& batch);
   template <typename Exchange>

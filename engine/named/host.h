@@ -40,12 +40,18 @@ class NamedHost : public MailHost {
   [[nodiscard]] virtual Status check(const Request& request) = 0;
 
   // The rest needs the lane's token.
+  struct How {
+    std::size_t piece_bytes =
+        0;                 // of messages to other machines, at most; 0: as the interface takes them
+    double share = 1.0;    // of the bytes of all operations that begin together
+    bool by_nccl = false;  // if all ranks can; all say so, or none
+    // Where the operands are, if they are in several runs: then in place of the request's.
+    Runs input{}, output{};
+  };
   // Begins an operation in the common order; send and recv begin in the order of their streams. What
-  // it reads is there already. `piece_bytes`: of messages to other machines, at most; 0: as the
-  // interface takes them. `by_nccl`: if all ranks can; all say so, or none.
+  // it reads is there already.
   [[nodiscard]] virtual Result<std::shared_ptr<Operation>> begin(const Request& request,
-                                                                 std::size_t piece_bytes = 0,
-                                                                 bool by_nccl = false) = 0;
+                                                                 const How& how) = 0;
   // Sends a message. An error ends the context.
   virtual void send(Rank to, named::Letter letter, std::span<const std::byte> message) = 0;
   // The connection of a rank that reads our heap in place, and we its; else nullptr.

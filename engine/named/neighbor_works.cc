@@ -304,7 +304,7 @@ Status NeighborWorks::begin(const SendBatch& batch) {
     request.input =
         in(on_gpu != nullptr ? on_gpu : sent_of(*open.work).data(), bytes, DataType::u8);
   }
-  WEFT_ASSIGN(moving.operation, host_.begin(request));
+  WEFT_ASSIGN(moving.operation, host_.begin(request, {}));
   moving_.push_back(std::move(moving));
   return {};
 }
@@ -328,7 +328,7 @@ Status NeighborWorks::begin(ReceiveBatch batch) {
   request.peer = batch.from;
   request.output = out(moving.held->buffer.data, bytes, DataType::u8);
   moving.batch = std::move(batch);
-  WEFT_ASSIGN(moving.operation, host_.begin(request));
+  WEFT_ASSIGN(moving.operation, host_.begin(request, {}));
   moving_.push_back(std::move(moving));
   return {};
 }

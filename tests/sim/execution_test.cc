@@ -47,9 +47,10 @@ struct Part {
   std::vector<double> weights;
   float* input = nullptr;
   float* output = nullptr;
-  std::vector<float> foreign;         // of both, if not in the shared heap
-  std::size_t piece_bytes = 0;        // that the call asks for
-  std::vector<std::uint64_t> posted;  // by out-edge, before the operation
+  std::vector<Run> input_runs, output_runs;  // empty: input and output are one run each
+  std::vector<float> foreign;                // of both, if not in the shared heap
+  std::size_t piece_bytes = 0;               // that the call asks for
+  std::vector<std::uint64_t> posted;         // by out-edge, before the operation
   Execution* execution = nullptr;
   bool checked = false;
 };
@@ -182,6 +183,12 @@ class Job {
     call.operation = round * (kChannels - 1) + channel;
     call.input = part.input;
     call.output = part.output;
+    if (ways_ == Ways::memory && part.foreign.empty() && random_() % 2 == 0) {
+      cut_into(part.input_runs, part.input, count);
+      cut_into(part.output_runs, part.output, count);
+      if (count != 0) call.input = Runs(part.input_runs);
+      if (count != 0) call.output = Runs(part.output_runs);
+    }
     call.input_count = call.output_count = count;
     call.self_weight = graph.weight[rank][rank];
     call.receive_weights = part.weights;
@@ -192,6 +199,16 @@ class Job {
       part.posted.push_back(peer->endpoint->posted(channel));
     const Status status = part.execution->start(part.plan, call);
     ASSERT_TRUE(status.ok()) << status.to_string();
+  }
+
+  // Runs of any number of elements.
+  void cut_into(std::vector<Run>& runs, float* data, std::size_t count) {
+    while (count != 0) {
+      const std::size_t next = std::min(count, 1 + random_() % (random_() % 2 == 0 ? 40 : 4000));
+      runs.push_back({reinterpret_cast<std::byte*>(data), next * sizeof(float)});
+      data += next;
+      count -= next;
+    }
   }
 
   void take_memory(Part& part, std::size_t count, bool in_place) {

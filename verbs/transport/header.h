@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::uint8_t kWireVersion = 10;
+inline constexpr std::uint8_t kWireVersion = 11;
 
 // What a notice means.
 enum class NoticeKind : std::uint8_t {
@@ -30,7 +30,16 @@ enum class PieceForm : std::uint8_t {
   view = 2,     // in the sender's shared heap at offset WireHeader::word, to be read in place
   process = 3,  // in the sender's private memory at address WireHeader::word
   region = 4,   // of one-sided work alone, never in a notice: in a region that was imported
+  runs = 5,     // in several runs of the sender's shared heap, of which a list is at offset
+                // WireHeader::word
 };
+
+// A run of a list.
+struct WireRun {
+  std::uint64_t offset = 0;  // in the sender's shared heap
+  std::uint64_t bytes = 0;   // not 0
+};
+static_assert(sizeof(WireRun) == 16);
 
 enum NoticeFlag : std::uint8_t {
   kFlagLast = 1,           // the last piece of its message
