@@ -65,7 +65,7 @@ def generator(page):
                  f"{RANKS} ranks on this machine, of which one sleeps {COMPUTE_MS} ms in an iteration and the others 20 times as "
                  "long, so that it averages with nobody. What begin() and average() take then is the generator's part of the "
                  "critical path. The request leaves at the start of an iteration, and the answer comes while the worker computes.")
-    words = ["run", "-n", str(RANKS), "--", str(page.weft.parent / "bench_generator"), str(COMPUTE_MS), "0.5" if page.quick else "4"]
+    words = ["run", "-n", str(RANKS), "--", str(page.weft.parent / "bench_generator"), str(COMPUTE_MS), "4"]
     page.commands(f"weft run -n {RANKS} -- bench_generator {COMPUTE_MS} 4")
     done = subprocess.run([str(page.weft), *words], capture_output=True, text=True, timeout=60, check=True)
     (row,) = documents(done.stdout)
