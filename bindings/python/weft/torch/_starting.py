@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional
+from collections import deque
+from typing import Any, Callable, Deque, List, Optional
 
 import torch
 import torch.distributed as dist
@@ -12,6 +13,13 @@ from weft._core import Request
 from weft.torch._devices import behind, in_order
 from weft.torch._recording import is_recording
 from weft.torch._work import DONE, JointWork, WeftWork, seconds_of
+
+
+# C++ code of torch before 2.9 (DDP) may hold a Work without its Python object. The wait() that it then
+# calls is torch's own, and never ends. So the last works are kept for it.
+_kept: Optional[Deque[dist.Work]] = None
+if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 9):
+    _kept = deque(maxlen=64)
 
 
 def wants_work(options: Any) -> bool:
@@ -80,6 +88,8 @@ class Starting:
         return self._started(WeftWork(handle, outputs, finish, timeout))
 
     def _started(self, work: dist.Work) -> dist.Work:
+        if _kept is not None:
+            _kept.append(work)
         if self._batch is not None:
             self._batch.append(work)
         return work
