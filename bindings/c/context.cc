@@ -51,6 +51,16 @@ weft_code weft_context_split(weft_context* context, int32_t color, int32_t key,
   });
 }
 
+weft_code weft_context_shrink(weft_context* context, weft_context** made) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_result(made, "made"));
+    WEFT_ASSIGN(const auto from, object_of(context, "context"));
+    WEFT_ASSIGN(std::unique_ptr<Context> left, from->context->shrink());
+    give_context(std::move(left), made);
+    return {};
+  });
+}
+
 weft_code weft_context_close(weft_context* context) {
   return call(__func__, [&]() -> Status {
     WEFT_RETURN_IF_ERROR(check_not_null(context, "context"));

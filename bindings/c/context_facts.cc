@@ -46,6 +46,16 @@ weft_code weft_context_size(const weft_context* context, int32_t* size) {
   });
 }
 
+weft_code weft_context_members(const weft_context* context, int32_t* ranks, size_t capacity,
+                               size_t* count) {
+  return call(__func__, [&]() -> Status {
+    WEFT_ASSIGN(const auto object, object_of(context, "context"));
+    WEFT_RETURN_IF_ERROR(check_not_null(count, "count"));
+    const std::vector<weft::Rank> all = object->context->members();
+    return give_array(std::span<const weft::Rank>(all), "ranks", ranks, capacity, count);
+  });
+}
+
 weft_code weft_context_placement(const weft_context* context, weft_placement* placement) {
   return call(__func__, [&]() -> Status {
     WEFT_ASSIGN(const auto object, object_of(context, "context"));

@@ -78,6 +78,18 @@ weft_code weft_graph_reweighted(const weft_graph* graph, const char* rule,
   });
 }
 
+weft_code weft_graph_without(const weft_graph* graph, const int32_t* gone, size_t count,
+                             weft_graph** made) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_result(made, "made"));
+    WEFT_ASSIGN(const auto from, object_of(graph, "graph"));
+    if (count != 0) WEFT_RETURN_IF_ERROR(check_not_null(gone, "gone"));
+    WEFT_ASSIGN(Graph left, weft::without(*from, {gone, count}));
+    give_graph(left, made);
+    return {};
+  });
+}
+
 weft_code weft_graph_free(weft_graph* graph) {
   return call(__func__, [&] { return release(graph, "graph"); });
 }

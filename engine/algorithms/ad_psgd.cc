@@ -16,10 +16,10 @@
 
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
-#include "engine/algorithms/gone.h"
 #include "engine/algorithms/models.h"
 #include "engine/gpu/gpu.h"
 #include "engine/kernels/kernels.h"
+#include "engine/membership/membership.h"
 
 namespace weft {
 

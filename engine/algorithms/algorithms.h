@@ -6,6 +6,6 @@
 #include <weft/gradient_exchange.h>
 
 #include "engine/algorithms/agreement.h"
-#include "engine/algorithms/gone.h"
 #include "engine/algorithms/models.h"
 #include "engine/context/context.h"
+#include "engine/membership/membership.h"

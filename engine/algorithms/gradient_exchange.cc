@@ -13,12 +13,12 @@
 
 #include "engine/algorithms/agreement.h"
 #include "engine/algorithms/algorithms.h"
-#include "engine/algorithms/gone.h"
 #include "engine/algorithms/models.h"
 #include "engine/algorithms/own_window.h"
 #include "engine/algorithms/pieces.h"
 #include "engine/algorithms/shared_index.h"
 #include "engine/kernels/kernels.h"
+#include "engine/membership/membership.h"
 
 namespace weft {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/algorithms/gone.h"
 #include "engine/algorithms/own_window.h"
 #include "engine/context/context.h"
+#include "engine/membership/membership.h"
 
 namespace weft {
 namespace {

@@ -244,6 +244,10 @@ std::vector<Variable> make_table() {
             "answer comes for as long again, the other paths take its data"),
       whole("WEFT_DEADLINE_MS", &Config::deadline_ms, "milliseconds", {1, 86'400'000},
             "deadline of every wait for which the program gives none"),
+      choice<OnDeath>(
+          "WEFT_ON_DEATH", &Config::on_death, {{"fail", OnDeath::fail}, {"skip", OnDeath::skip}},
+          "what the death of a rank means to the others; fail: their operations are errors from "
+          "then on; skip: operations go on without the rank (docs/reliability.md)"),
       choice<ProgressMode>("WEFT_PROGRESS", &Config::progress,
                            {{"thread", ProgressMode::thread}, {"waiter", ProgressMode::waiter}},
                            "who moves data: thread: a thread of the context and callers that wait; "

@@ -2,18 +2,27 @@
 #include "engine/context/context.h"
 
 #include "engine/context/core.h"
+#include "engine/context/healing.h"
 
 namespace weft {
 
-Context::Context(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+Context::Context(std::shared_ptr<Core> core) : core_(std::move(core)) {
+  if (core_->config().on_death == OnDeath::skip) healing_ = std::make_shared<Healing>(core_);
+}
 
 Context::~Context() {
   if (is_forked_child()) {
-    (void)new std::shared_ptr<Core>(
-        std::move(core_));  // its threads and connections are the parent's
+    // Its threads and connections are the parent's.
+    (void)new std::pair(std::move(core_), std::move(healing_));
+  } else if (healing_) {
+    healing_->close();
   } else if (core_) {
     core_->close();
   }
+}
+
+std::shared_ptr<Context::Core> Context::core() const {
+  return healing_ ? healing_->core() : core_;
 }
 
 Result<std::unique_ptr<Context>> Context::create(const Config& config,
@@ -45,10 +54,14 @@ const Config& Context::config() const {
 }
 Status Context::set_graph(Graph graph, bool weighted) {
   if (is_forked_child()) return forked_child_error("set_graph");
-  return core_->set_graph(graph, weighted);
+  return healing_ ? healing_->set_graph(graph, weighted) : core_->set_graph(graph, weighted);
 }
 const Graph& Context::graph() const {
-  return core_->graph();
+  return healing_ ? healing_->graph() : core_->graph();
+}
+std::vector<Rank> Context::members() const {
+  if (is_forked_child()) return {};
+  return healing_ ? healing_->members() : core_->members();
 }
 namespace {
 Context::Placement placement_or_none(Context::Core& core) {
@@ -79,6 +92,7 @@ bool Context::is_homogeneous() const {
 }
 Status Context::set_machine_graph(Graph graph, bool weighted) {
   if (is_forked_child()) return forked_child_error("set_machine_graph");
+  if (healing_) WEFT_RETURN_IF_ERROR(healing_->check_whole("set_machine_graph"));
   return core_->set_machine_graph(graph, weighted);
 }
 std::optional<Graph> Context::machine_graph() const {
@@ -88,6 +102,7 @@ std::optional<Graph> Context::machine_graph() const {
 Result<Window> Context::win_create(const Output& tensor, std::string_view name,
                                    const WindowOptions& options) {
   if (is_forked_child()) return forked_child_error("win_create");
+  if (healing_) WEFT_RETURN_IF_ERROR(healing_->check_whole("win_create"));
   return core_->windows().create(tensor, name, options, core_->shared_lane());
 }
 Result<Window> Context::window(std::string_view name) const {
@@ -112,34 +127,34 @@ Status Context::win_fence() {
 }
 Result<bool> Context::has_message(Rank from) {
   if (is_forked_child()) return forked_child_error("has_message");
-  return core_->has_message(from);
+  return healing_ ? healing_->has_message(from) : core_->has_message(from);
 }
 Context::Usage Context::usage() const {
   if (is_forked_child()) return {};
-  return core_->usage();
+  return core()->usage();
 }
 std::string Context::explain() const {
   if (is_forked_child()) return forked_child_error("explain").to_string();
-  return core_->explain();
+  return core()->explain();
 }
 
 Status Context::run(const Request& request) {
   if (is_forked_child()) return forked_child_error(name(request.collective));
-  return core_->run(request);
+  return healing_ ? healing_->run(request) : core_->run(request);
 }
 Result<Handle> Context::start(const Request& request) {
   if (is_forked_child()) return forked_child_error(name(request.collective));
-  return core_->start(request);
+  return healing_ ? healing_->start(request) : core_->start(request);
 }
 
 Result<std::optional<Handle>> Context::run_for(const Request& request, std::int64_t patience_ns) {
   if (is_forked_child()) return forked_child_error(name(request.collective));
-  return core_->run_for(request, patience_ns);
+  return healing_ ? healing_->run_for(request, patience_ns) : core_->run_for(request, patience_ns);
 }
 
 Result<Prepared> Context::prepare(const Request& request) {
   if (is_forked_child()) return forked_child_error(name(request.collective));
-  return core_->prepare(request);
+  return healing_ ? healing_->prepare(request) : core_->prepare(request);
 }
 
 // A name, the parameters, and the members of the request.
@@ -210,13 +225,22 @@ WEFT_OPERATION(group_average, (const Input& x, const Output& y, std::span<const 
 
 Result<Named> Context::named(const NamedOptions& options) {
   if (is_forked_child()) return forked_child_error("named");
+  if (healing_) WEFT_RETURN_IF_ERROR(healing_->check_whole("named"));
   return core_->named(options);
 }
 
 Result<std::unique_ptr<Context>> Context::split(int color, int key) {
   if (is_forked_child()) return forked_child_error("split");
-  WEFT_ASSIGN(std::shared_ptr<Core> core, core_->split(color, key));
+  WEFT_ASSIGN(std::shared_ptr<Core> core, core()->split(color, key));
   if (core == nullptr) return std::unique_ptr<Context>();
+  return std::unique_ptr<Context>(new Context(std::move(core)));
+}
+
+Result<std::unique_ptr<Context>> Context::shrink() {
+  if (is_forked_child()) return forked_child_error("shrink");
+  // A death that is in nobody's way yet is agreed on here.
+  if (healing_) WEFT_RETURN_IF_ERROR(healing_->run({.collective = Collective::barrier}));
+  WEFT_ASSIGN(std::shared_ptr<Core> core, this->core()->shrink());
   return std::unique_ptr<Context>(new Context(std::move(core)));
 }
 

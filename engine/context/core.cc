@@ -50,8 +50,7 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       machines_(config_, rank_map_, number,
                 [this](const Status& policies) { machines_read(policies); }),
       rails_(config_, machines_, std::move(opened.rails), std::move(opened.reasons)),
-      peers_(config_, AddressBook(rank_map_, number, config.deadline_ms), lane_.interface(), rails_,
-             membership_),
+      peers_(config_, AddressBook(rank_map_, number), lane_.interface(), rails_, membership_),
       plans_(peers_, trace_, lane_, [this] { return sides_.are_idle(); }),
       edges_(config_, peers_, *exponential_graph(config.size)),
       binder_(config_, plans_, peers_, edges_, machines_, machine_graph_),
@@ -126,7 +125,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   options.context = number;
   options.machine = machine.identity;
   if (extra == Extra::mail) options.channels = mail_channel(config) + 1;
-  const AddressBook addresses(rank_map, number, config.deadline_ms);
+  const AddressBook addresses(rank_map, number);
   WEFT_ASSIGN(OpenedInterfaces opened,
               open_interfaces(config, options, hardware, [addresses](Rank rank) {
                 return addresses.address_of_joined(rank);
@@ -163,7 +162,7 @@ Result<std::unique_ptr<SideLane>> Context::Core::open_side_lane(std::size_t numb
   InterfaceOptions options = interface_options(config);
   options.context = number_;
   options.machine = this_machine(config.host).identity;
-  const AddressBook addresses(rank_map_, number_, config.deadline_ms, number);
+  const AddressBook addresses(rank_map_, number_, number);
   WEFT_ASSIGN(OpenedInterfaces opened,
               open_interfaces(config, options, hardware_, [addresses](Rank rank) {
                 return addresses.address_of_joined(rank);
@@ -189,7 +188,7 @@ void Context::Core::wake() {
 }
 
 void Context::Core::close() {
-  if (std::exchange(closed_, true)) return;
+  if (closed_.exchange(true)) return;
   metrics_file_.reset();
   MetricRegistry::of_process().remove(this);
   bell_->silence();

@@ -18,6 +18,7 @@
 // Internal to the module.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,10 +52,20 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of a new context of the ranks with this color; null for kNoColor. Collective.
   Result<std::shared_ptr<Core>> split(int color, int key);
-  // The core of a new context of these ranks for a service, which also has mail. Collective over them.
-  // `number` tells it apart from others of that service.
-  Result<std::shared_ptr<Core>> with_mail(const std::vector<Rank>& ranks, std::string_view service,
-                                          std::string_view number);
+  enum class Extra : std::uint8_t { none, mail };
+  // The core of a new context of these ranks, for a purpose. Collective over them. `number` tells it apart
+  // from others of that purpose and these ranks.
+  Result<std::shared_ptr<Core>> among(const std::vector<Rank>& ranks, std::string_view purpose,
+                                      std::string_view number, Extra extra = Extra::none);
+  // The core of a new context of those of these ranks that are left (survivors.h).
+  Result<std::shared_ptr<Core>> left(const std::vector<Rank>& ranks);
+  // The core of a new context of all ranks that are left. Collective over them.
+  Result<std::shared_ptr<Core>> shrink();
+  // Fails the context, unless it has failed, and tells the others why.
+  void give_up(const Status& why);
+  // Whether the rank has died or left, as far as this rank knows; and all that have not.
+  [[nodiscard]] bool is_gone(Rank rank);
+  [[nodiscard]] std::vector<Rank> members();
   ~Core() override;
 
   // Leaves the job. Operations in flight fail with `closed`.
@@ -97,7 +108,6 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   class OnCore;     // on_core.h
   class NamedHost;  // named.cc
   class GroupHost;  // partial.cc
-  enum class Extra : std::uint8_t { none, mail };
 
   Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,
        const LaneOptions& lane, OpenedInterfaces opened, std::size_t most_lanes, Extra extra);
@@ -159,7 +169,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Compressed compressed_;
   std::unique_ptr<Mail> mail_;  // null: there is none
   SideLanes sides_;
-  bool closed_ = false;
+  std::atomic<bool> closed_ = false;
 
   Membership membership_;  // last, because its callbacks use the members above
 };

@@ -102,7 +102,7 @@ Result<Named> Context::Core::named(const NamedOptions& options) {
   named::GraphOfCalls graph{edges_.graph(), edges_.is_weighted()};
   const std::uint32_t number = splits_++;
   WEFT_ASSIGN(std::shared_ptr<Core> core,
-              with_mail(ranks_of_size(config_.size), "named", std::to_string(number)));
+              among(ranks_of_size(config_.size), "named", std::to_string(number), Extra::mail));
   {
     const Lane::Hold hold(lane_);
     core->machine_graph_ = machine_graph_;

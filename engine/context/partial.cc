@@ -1,9 +1,6 @@
 // partial: what the groups of partial all-reduce need of a context (engine/partial/host.h).
 #include "engine/partial/partial.h"
 
-#include <fmt/core.h>
-#include <fmt/ranges.h>
-
 #include "engine/context/core.h"
 #include "engine/context/on_core.h"
 
@@ -30,9 +27,7 @@ class Context::Core::GroupHost final : public OnCore<weft::GroupHost> {
     return core_->peers_.addresses().address_of(rank, patience_ms).status();
   }
   Result<std::unique_ptr<weft::GroupHost>> among(const std::vector<Rank>& ranks) override {
-    WEFT_ASSIGN(
-        std::shared_ptr<Core> core,
-        parent_->with_mail(ranks, "groups", fmt::format("{}-{}", number_, fmt::join(ranks, ","))));
+    WEFT_ASSIGN(std::shared_ptr<Core> core, parent_->among(ranks, "groups", number_, Extra::mail));
     return std::unique_ptr<weft::GroupHost>(new GroupHost(std::move(core), parent_, number_));
   }
 
@@ -45,7 +40,7 @@ Result<std::unique_ptr<weft::GroupHost>> Context::Core::group_host(Context& cont
   const std::shared_ptr<Core>& parent = context.core_;
   std::string number = std::to_string(parent->splits_++);
   WEFT_ASSIGN(std::shared_ptr<Core> core,
-              parent->with_mail(ranks_of_size(parent->config_.size), "groups", number));
+              parent->among(ranks_of_size(parent->config_.size), "groups", number, Extra::mail));
   return std::unique_ptr<weft::GroupHost>(
       new Core::GroupHost(std::move(core), parent, std::move(number)));
 }

@@ -34,7 +34,7 @@ Result<std::string> AddressBook::address_of_joined(Rank rank) const {
 Result<PeerConnection*> Peers::find(Rank rank) {
   PeerConnection* found = known(rank);
   if (found == nullptr) {
-    WEFT_ASSIGN(const std::string address, addresses_.address_of(rank));
+    WEFT_ASSIGN(const std::string address, addresses_.address_of(rank, config_.deadline_ms));
     WEFT_ASSIGN(found, connect(rank, address));
   }
   if (!found->are_rails_chosen) WEFT_RETURN_IF_ERROR(rails_.choose_to(*found));

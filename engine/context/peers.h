@@ -25,15 +25,11 @@ namespace weft {
 class AddressBook {
  public:
   // `lane`: the number of the lane whose interfaces these are.
-  AddressBook(RankMap rank_map, std::uint16_t context, std::int64_t deadline_ms,
-              std::size_t lane = 0)
-      : rank_map_(std::move(rank_map)), context_(context), deadline_ms_(deadline_ms), lane_(lane) {}
+  AddressBook(RankMap rank_map, std::uint16_t context, std::size_t lane = 0)
+      : rank_map_(std::move(rank_map)), context_(context), lane_(lane) {}
   // Puts the address of this rank.
   [[nodiscard]] Status tell(std::string address) const;
-  // Gets the address of a rank. Waits until that rank has joined, at most until the deadline.
-  [[nodiscard]] Result<std::string> address_of(Rank rank) const {
-    return address_of(rank, deadline_ms_);
-  }
+  // Gets the address of a rank. Waits until that rank has joined, at most so long.
   [[nodiscard]] Result<std::string> address_of(Rank rank, std::int64_t patience_ms) const;
   // The same of a rank that has been heard of, and so has put its address. Waits for the answer of the
   // rendezvous alone, so that a rank that is stopped with it holds nobody up.
@@ -44,7 +40,6 @@ class AddressBook {
 
   RankMap rank_map_;
   std::uint16_t context_;
-  std::int64_t deadline_ms_;
   std::size_t lane_;
 };
 

@@ -57,13 +57,18 @@ std::vector<Rank> ranks_of_size(int size) {
 }
 
 // Each of the ranks knows which they are, so nothing needs to be exchanged.
-Result<std::shared_ptr<Context::Core>> Context::Core::with_mail(const std::vector<Rank>& ranks,
-                                                                std::string_view service,
-                                                                std::string_view number) {
+Result<std::shared_ptr<Context::Core>> Context::Core::among(const std::vector<Rank>& ranks,
+                                                            std::string_view purpose,
+                                                            std::string_view number, Extra extra) {
   Config config = config_;
-  if (!config.trace.empty()) config.trace += fmt::format(".{}{}", service, number);
-  const std::string name = fmt::format("{}/{}/{}/", number_, service, number);
-  return open_at(std::move(config), rank_map_.among(ranks, name), number_, hardware_, Extra::mail);
+  if (config.local_size == 0) config.local_size = config.size;
+  // The ranks that are left of some have a name of their own.
+  const bool are_all = std::ssize(ranks) == config_.size;
+  const std::string which =
+      are_all ? std::string(number) : fmt::format("{}-{}", number, digest_of(ranks));
+  if (!config.trace.empty()) config.trace += fmt::format(".{}{}", purpose, which);
+  const std::string name = fmt::format("{}/{}/{}/", number_, purpose, which);
+  return open_at(std::move(config), rank_map_.among(ranks, name), number_, hardware_, extra);
 }
 
 }  // namespace weft

@@ -350,7 +350,7 @@ Result<window::Place> Windows::mutex_of(Rank rank, const Keys& keys) {
   window::Place place{rank, nullptr, {}};
   std::string address = interface.address();
   if (rank != config_.rank) {
-    WEFT_ASSIGN(address, peers_.addresses().address_of(rank));
+    WEFT_ASSIGN(address, peers_.addresses().address_of(rank, config_.deadline_ms));
   }
   if (device_atomics_) {
     WEFT_ASSIGN(address, network_address(address));

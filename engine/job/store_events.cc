@@ -2,7 +2,6 @@
 #include "engine/job/store_events.h"
 
 #include <algorithm>
-#include <map>
 
 namespace weft {
 namespace {
@@ -64,6 +63,17 @@ void StoreEvents::remove(Membership* membership) {
   const std::lock_guard lock(mutex_);
   std::erase_if(listeners_,
                 [&](const Listener& listener) { return listener.membership == membership; });
+}
+
+std::vector<StoreEvent> StoreEvents::seen() {
+  tell_events();
+  const std::lock_guard lock(mutex_);
+  return seen_;
+}
+
+int StoreEvents::next_of(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return uses_[name]++;
 }
 
 void StoreEvents::tell_events() {

@@ -2,8 +2,10 @@
 // tell_events() reads the store's events (a rank left, a rank died), and all contexts get them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "engine/bootstrap/bootstrap.h"
@@ -30,6 +32,10 @@ class StoreEvents {
   void remove(Membership* membership);
   // Reports the store's new events to the memberships. Does not wait.
   void tell_events();
+  // The events so far, after tell_events().
+  [[nodiscard]] std::vector<StoreEvent> seen();
+  // Counts the uses of a name: 0, 1, … in the order of the calls.
+  [[nodiscard]] int next_of(const std::string& name);
 
  private:
   std::shared_ptr<Store> store_;
@@ -42,6 +48,7 @@ class StoreEvents {
 
   std::vector<Listener> listeners_;
   std::vector<StoreEvent> seen_;  // for listeners that are added later
+  std::map<std::string, int> uses_;
 };
 
 }  // namespace weft

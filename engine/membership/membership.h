@@ -36,6 +36,11 @@ namespace weft {
 
 class ProcessWatcher;
 
+// Whether an error says that a rank takes part no more.
+[[nodiscard]] inline bool is_gone(const Status& status) {
+  return status.code() == Code::peer_died || status.code() == Code::peer_left;
+}
+
 struct MembershipCallbacks {
   // Called after a change. Wakes sleeping waiters, so that they look at epoch(). It must be short
   // and must not block.

@@ -62,6 +62,20 @@ struct BoundCall {
   void clear();
 };
 
+// What a handle waits for where no lane has the operation to its end: it may run on one lane, fail there, and
+// run again on another. The functions are those of Handle.
+class Outcome {
+ public:
+  Outcome() = default;
+  virtual ~Outcome() = default;
+  Outcome(const Outcome&) = delete;
+  Outcome& operator=(const Outcome&) = delete;
+  [[nodiscard]] virtual bool test() = 0;
+  virtual Status wait() = 0;
+  [[nodiscard]] virtual bool wait_for(std::int64_t patience_ns) = 0;
+  virtual Status then(std::function<void(const Status&)> call) = 0;
+};
+
 // A handle shares it with the lane.
 //
 // A large operation may run in parts on several lanes at once. Each other lane then has an Operation
@@ -75,6 +89,8 @@ class Operation {
   enum class Phase : std::uint8_t { bound, queued, running, output, done };
 
   explicit Operation(std::weak_ptr<Lane> owner) : lane(std::move(owner)) {}
+  // Of no lane: for a handle that asks the outcome.
+  explicit Operation(std::shared_ptr<Outcome> asked) : outcome(std::move(asked)) {}
 
   [[nodiscard]] Phase phase() const { return phase_; }
   void enter(Phase next);
@@ -90,6 +106,7 @@ class Operation {
   }
 
   const std::weak_ptr<Lane> lane;            // locking it keeps the lane's context alive
+  const std::shared_ptr<Outcome> outcome;    // null: the lane has the operation
   BoundCall bound_call;                      // until the operation runs
   bool has_handle = false;                   // set before the operation is queued
   std::shared_ptr<DeviceOperands> operands;  // the same; null: it uses the caller's memory

@@ -10,14 +10,12 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/membership/membership.h"
+
 namespace weft {
 namespace {
 
 constexpr std::int64_t kAwaitMs = 20;  // between two looks at who has died
-
-bool is_gone(const Status& status) {
-  return status.code() == Code::peer_died || status.code() == Code::peer_left;
-}
 
 }  // namespace
 

@@ -56,6 +56,11 @@ struct Transports {
   [[nodiscard]] bool networks() const { return ib || ucx; }
   friend bool operator==(const Transports&, const Transports&) = default;
 };
+// What the death of a rank means to the others (docs/reliability.md).
+enum class OnDeath : std::uint8_t {
+  fail,  // the context has failed: every operation of it is an error from then on
+  skip,  // operations go on without the rank
+};
 // Which of its network interfaces a rank uses as long as they carry well.
 enum class RailChoice : std::uint8_t {
   automatic,  // near where one is nearer to a rank of the machine than another; else all
@@ -124,6 +129,7 @@ struct Config {
   // How do they wait?
   std::int64_t deadline_ms = 60'000;               // bound of every wait that is given none
   std::string deadline_name = "WEFT_DEADLINE_MS";  // what the user has set it by, for messages
+  OnDeath on_death = OnDeath::fail;
   ProgressMode progress = ProgressMode::thread;
   std::int64_t spin_ns = -1;   // spin this long before yielding; -1: by ranks per core
   std::int64_t yield_us = -1;  // then yield this long before sleeping; -1: by ranks per core

@@ -11,7 +11,8 @@
 // blocking function, and a non-blocking one, `…_start`, that returns a Handle. Up to
 // Config::channels operations run at once, and further ones wait. Every wait ends within
 // Config::deadline_ms: with the result, or with a Status that names what was waited for. If an
-// operation fails, the context has failed, and later calls return the first error.
+// operation fails, the context has failed, and later calls return the first error. With
+// OnDeath::skip a death fails no context (docs/reliability.md).
 //
 // Threads: any thread may call any function. Calls on one context are serialized. A handle may be
 // waited for on any thread. Callbacks run on the context's completion thread. A process may have
@@ -53,7 +54,8 @@ inline constexpr int kNoColor = -1;
 
 class Context {
  public:
-  class Core;  // the implementation; internal
+  class Core;     // the implementation; internal
+  class Healing;  // what goes on when ranks die; internal
 
   // Joins the job that `store` leads to. Collective. The context shares ownership of the store.
   static Result<std::unique_ptr<Context>> create(const Config& config,
@@ -68,6 +70,9 @@ class Context {
   [[nodiscard]] Rank rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] const Config& config() const;
+  // The ranks that are there, ascending. With OnDeath::skip those with which operations go on; else all
+  // of which this rank has not heard that they died or left.
+  [[nodiscard]] std::vector<Rank> members() const;
 
   // Collective: all ranks give the same graph. If `weighted`, neighbor operations use the graph's
   // weights, else uniform ones. A graph of another size is invalid_argument. Waits for operations
@@ -253,6 +258,13 @@ class Context {
   // which it is a rank.
   Result<std::unique_ptr<Context>> split(int color, int key = 0);
 
+  // A context of the ranks that are left, numbered anew in their order. Collective over them. This context
+  // may have failed because of the others, which died or left; it is of no further use. A rank that
+  // dies during the call is not in the new context, or its death is an error of the first operations there, and
+  // then all call shrink() again, on that context. Ranks may hear of a death at different times, so each waits for the
+  // others at most until its deadline. MPI's fault tolerance (ULFM) calls this MPIX_Comm_shrink.
+  Result<std::unique_ptr<Context>> shrink();
+
   // What this context holds and has done; for tools and tests.
   struct Usage {
     std::size_t connected_peers = 0;
@@ -270,7 +282,10 @@ class Context {
 
  private:
   explicit Context(std::shared_ptr<Core> core);
-  std::shared_ptr<Core> core_;  // handles hold it weakly
+  [[nodiscard]] std::shared_ptr<Core> core() const;
+
+  std::shared_ptr<Core> core_;        // handles hold it weakly
+  std::shared_ptr<Healing> healing_;  // null: OnDeath::fail
 };
 
 }  // namespace weft

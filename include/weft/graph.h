@@ -18,3 +18,4 @@
 #include <weft/graph/properties.h>
 #include <weft/graph/schedule.h>
 #include <weft/graph/weights.h>
+#include <weft/graph/without.h>

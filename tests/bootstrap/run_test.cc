@@ -244,6 +244,23 @@ TEST(WeftRun, LetsTheOtherRanksReportWithinTheGrace) {
   EXPECT_FALSE(weft.said("killing")) << weft.err;
 }
 
+TEST(WeftRun, LetsTheOtherRanksGoOnIfAsked) {
+  Weft weft(shell(2,
+                  "[ $WEFT_RANK = 1 ] && trap 'exit 0' USR1; trap 'exit 9' TERM; "
+                  "echo pid $$ of $WEFT_RANK; sleep 1000 & wait",
+                  {"--keep-going"}));
+  for (const std::string rank : {"0", "1"}) {
+    const std::string tag = "[" + rank + "] pid ";
+    ASSERT_TRUE(weft.read_until(" of " + rank));
+    ::kill(std::stoi(weft.out.substr(weft.out.find(tag) + tag.size())), SIGUSR1);
+  }
+  EXPECT_EQ(weft.wait(), 0) << weft.err;
+  EXPECT_TRUE(weft.said("(User defined signal 1); the others go on")) << weft.err;
+  // If none ends well, the job has failed.
+  Weft failed(shell(2, "exit 7", {"--keep-going"}));
+  EXPECT_EQ(failed.wait(), 7);
+}
+
 TEST(WeftRun, KillsARankThatIgnoresBeingTold) {
   Weft weft(failing_when_ready("trap '' TERM; echo ready; while :; do sleep 1000; done"));
   end_rank_zero(weft);

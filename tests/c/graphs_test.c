@@ -60,6 +60,16 @@ static void test_graphs(void) {
   CHECK(same == NULL);
   INVALID(weft_graph_reweighted(other, "heavy", &same), "heavy");
 
+  weft_graph* left = NULL;
+  const int32_t gone[] = {2, 9};
+  OK(weft_graph_without(ring, gone, 1, &left));
+  INVALID(weft_graph_without(ring, gone, 2, &same), "rank 9 is outside");
+  INVALID(weft_graph_without(ring, NULL, 1, &same), "gone is NULL");
+  double weight = 0;
+  OK(weft_graph_weight(left, 3, 1, &weight));
+  CHECK(weight > 0);  // the neighbors of rank 2 have met
+  OK(weft_graph_free(left));
+
   weft_graph_properties is = {.size = sizeof(is)};
   OK(weft_graph_get_properties(ring, &is));
   CHECK(is.is_regular && is.is_undirected && is.is_strongly_connected && is.is_row_stochastic);

@@ -211,6 +211,17 @@ void test_splits_and_facts(const struct ranks* all) {
   CHECK((part == NULL) == (all->rank == 0));
   OK(weft_context_free(part));
 
+  // Nobody is gone: those that are left are all.
+  int32_t members[64];
+  size_t count = 0;
+  OK(weft_context_members(all->context, members, 64, &count));
+  CHECK(count == (size_t)all->size && members[count - 1] == all->size - 1);
+  OK(weft_context_shrink(all->context, &part));
+  OK(weft_context_size(part, &size));
+  CHECK(size == all->size);
+  OK(weft_barrier(part));
+  OK(weft_context_free(part));
+
   weft_usage usage = {.size = sizeof(usage)};
   OK(weft_context_usage(all->context, &usage));
   CHECK(usage.operations > 20 && usage.plans_cached > 0);

@@ -11,24 +11,14 @@
 #include <sstream>
 #include <string>
 
+#include "tests/context/process_job.h"
+
 namespace {
 
-// Runs a job of faulty ranks, each started by `starter`, and returns each rank's lines. Bounded by
-// --deadline.
+// Runs a job of faulty ranks, each started by `starter`, and returns each rank's lines.
 std::map<int, std::string> run_job(const std::string& arguments, const std::string& settings = "",
                                    const std::string& starter = "", int ranks = 5) {
-  const std::string command = settings + " " WEFT_BINARY " run -n " + std::to_string(ranks) +
-                              " --deadline 60 -- " + starter + " " FAULTY_RANK " " + arguments +
-                              " 2>/dev/null";
-  std::map<int, std::string> lines;
-  FILE* output = popen(command.c_str(), "r");
-  std::array<char, 4096> line{};
-  while (fgets(line.data(), line.size(), output) != nullptr) {
-    int rank = -1;
-    if (std::sscanf(line.data(), "[%d] ", &rank) == 1) lines[rank] += line.data();
-  }
-  pclose(output);
-  return lines;
+  return weft::test::run_processes(starter + " " FAULTY_RANK " " + arguments, ranks, settings);
 }
 
 std::set<std::string> names_in_shared_memory() {

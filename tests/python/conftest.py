@@ -12,7 +12,7 @@ import sys
 import textwrap
 import threading
 import time
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Sequence
 
 import pytest
 import weft
@@ -47,12 +47,16 @@ def as_threads(n: int, body: Callable[[weft.Context], Any], **config: Any) -> Li
 
 
 def as_processes(
-    n: int, program: str, limit_s: float = LIMIT_S, **environment: str
+    n: int,
+    program: str,
+    limit_s: float = LIMIT_S,
+    options: Sequence[str] = (),
+    **environment: str,
 ) -> "subprocess.CompletedProcess[str]":
-    """The program's text on n ranks under `python -m weft.run`, with their output."""
+    """The program's text on n ranks under `python -m weft.run` with these options, with their output."""
     import os
 
-    command = [sys.executable, "-m", "weft.run", "-n", str(n), "--"]
+    command = [sys.executable, "-m", "weft.run", "-n", str(n), *options, "--"]
     return subprocess.run(
         [*command, sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,

@@ -22,6 +22,14 @@ def test_a_graph_of_edges() -> None:
     assert "mine" in repr(graph) and "mine" not in repr(graph.renamed("other"))
 
 
+def test_a_graph_without_some_ranks() -> None:
+    left = weft.without(weft.ring_graph(6), [4])
+    assert left.weight(5, 3) == left.weight(3, 5) == pytest.approx(1 / 3)
+    assert not left.in_edges(4) and left.self_weight(4) == 1
+    with pytest.raises(weft.InvalidArgument, match="rank 6 is outside"):
+        weft.without(left, [6])
+
+
 def test_equality_is_that_of_edges_and_weights() -> None:
     ring = weft.ring_graph(4)
     assert ring == weft.make_graph("ring", 4) and ring == ring.renamed("x")

@@ -386,3 +386,28 @@ def test_the_package_needs_the_systems_own_libraries_only() -> None:
         needed = re.findall(r"NEEDED.*\[(.*)\]", text)
         system = re.compile(r"lib(c|m|stdc\+\+|gcc_s|pthread|dl)\.so|ld-linux")
         assert [name for name in needed if not system.match(name)] == [], binary
+
+
+def test_ranks_go_on_without_one_that_was_killed() -> None:
+    done = as_processes(
+        4,
+        """
+        import os, signal
+        import numpy as np, weft
+        config = weft.Config.from_environment()
+        config.on_death = weft.OnDeath.skip
+        ctx = weft.Context.create(config, weft.open_store(config))
+        x = np.full(3, float(ctx.rank))
+        ctx.barrier()
+        if ctx.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        mean = ctx.allreduce(x)[0]
+        small = ctx.shrink()
+        print("mean", mean, ctx.rank, ctx.members, small.rank, small.size)
+        small.barrier()
+        """,
+        options=["--keep-going"],
+    )
+    assert done.returncode == 0, done.stderr
+    for place, rank in enumerate((0, 2, 3)):
+        assert f"mean {5 / 3} {rank} [0, 2, 3] {place} 3" in done.stdout, done.stdout + done.stderr

@@ -28,6 +28,9 @@ void bind_choices(nb::module_& module) {
   nb::enum_<HugePageUse>(module, "HugePageUse")
       .value("automatic", HugePageUse::automatic)
       .value("off", HugePageUse::off);
+  nb::enum_<OnDeath>(module, "OnDeath", "What the death of a rank means to the others.")
+      .value("fail", OnDeath::fail)
+      .value("skip", OnDeath::skip);
   nb::enum_<GpuReduce>(module, "GpuReduce", "Who adds up tensors in GPU memory.")
       .value("automatic", GpuReduce::automatic)
       .value("host", GpuReduce::host)
@@ -134,6 +137,7 @@ void bind_config(nb::module_& module) {
       .def_rw("shm_dir", &Config::shm_dir)
       .def_rw("huge_pages", &Config::huge_pages)
       .def_rw("private_memory", &Config::private_memory)
+      .def_rw("on_death", &Config::on_death)
       .def_rw("gpu_reduce", &Config::gpu_reduce)
       .def_rw("gpu_ipc", &Config::gpu_ipc)
       .def_rw("gpu_rdma", &Config::gpu_rdma)

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 #include <weft/weft.h>
 
 #include <optional>
@@ -44,6 +45,12 @@ std::optional<PyContext> split(const PyContext& self, int color, int key) {
       [context = use.shared(), color, key] { return context->split(color, key); }));
   if (made == nullptr) return std::nullopt;
   return opened(std::move(made));
+}
+
+PyContext shrink(const PyContext& self) {
+  using Made = Result<std::unique_ptr<Context>>;
+  const Session::Use use = self->context();
+  return opened(check(interruptible<Made>([context = use.shared()] { return context->shrink(); })));
 }
 
 void set_machine_graph(const PyContext& self, const Graph& graph, bool weighted) {
@@ -206,6 +213,11 @@ void bind_context(nb::module_& module) {
   type.def("split", &split, nb::arg("color"), nb::arg("key") = 0,
            "Collective: a context of the ranks that give the same color, numbered by (key, rank); "
            "None for a negative color.");
+  type.def_prop_ro(
+      "members", [](const PyContext& self) { return self->context()->members(); },
+      "The ranks that are there, ascending: not those that died or left.");
+  type.def("shrink", &shrink,
+           "Collective over the ranks that are left: a context of theirs, numbered anew.");
   bind_context_windows(type);
   bind_context_named(type);
   type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),

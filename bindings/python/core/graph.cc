@@ -220,6 +220,17 @@ void bind_properties(nb::module_& module) {
       "graph"_a, "rule"_a,
       "The same edges with the weights of a rule: \"uniform\", \"metropolis_hastings\" or "
       "\"push_uniform\".");
+  module.def(
+      "without",
+      [](const Graph& graph, const std::vector<Rank>& gone) { return check(without(graph, gone)); },
+      "graph"_a, "gone"_a,
+      "The graph without the edges of some ranks: those that sent to them send to those that they "
+      "sent to.");
+  module.def(
+      "among",
+      [](const Graph& graph, const std::vector<Rank>& ranks) { return check(among(graph, ranks)); },
+      "graph"_a, "ranks"_a,
+      "The edges and weights between these ranks alone, which are numbered anew in this order.");
   module.def("is_regular", &is_regular, "graph"_a);
   module.def("is_undirected", &is_undirected, "graph"_a);
   module.def("is_strongly_connected", &is_strongly_connected, "graph"_a);

@@ -52,8 +52,12 @@ Operation::~Operation() {
   }
 }
 
+// Ranks that are threads of one interpreter may have to agree here on who is left (OnDeath::skip).
 bool Operation::test() {
-  const bool done = handle_.test();
+  const bool done = [this] {
+    const GilReleased released;
+    return handle_.test();
+  }();
   if (done) kept_ = nullptr;
   return done;
 }

@@ -57,6 +57,7 @@ from weft._core import (
     LogLevel,
     Memory,
     NcclUse,
+    OnDeath,
     Peer,
     Prepared,
     ProgressMode,
@@ -107,6 +108,7 @@ from weft._core import (
     two_peer_exponential,
     undirected_one_peer,
     version,
+    without,
 )
 from weft._algorithms import AdPsgd, BoundedStaleness, DPsgd, PartialAllreduce, PushSum
 from weft._context import Context
@@ -143,6 +145,7 @@ __all__ = [
     "exponential_graph",
     "PrivatePath",
     "GpuReduce",
+    "OnDeath",
     "from_numpy",
     "fully_connected_graph",
     "GradientExchange",
@@ -213,6 +216,7 @@ __all__ = [
     "undirected_one_peer",
     "version",
     "Window",
+    "without",
     "zeros",
 ]
 

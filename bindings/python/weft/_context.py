@@ -50,6 +50,18 @@ class Context(_core.Context, Operations):
         made = super().split(color, key)
         return None if made is None else type(self)(made)
 
+    def shrink(self) -> Context:
+        """A context of the ranks that are left when others have died or left, numbered anew.
+
+        Collective over those that are left. This context may have failed because of the others.
+
+            try:
+                ctx.allreduce(x, y)
+            except weft.PeerDied:
+                ctx = ctx.shrink()
+        """
+        return type(self)(super().shrink())
+
     def prepare(self, operation: str, *args: Any, **options: Any) -> Prepared:
         """An operation with these arrays and options, to be run many times.
 

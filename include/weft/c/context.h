@@ -26,6 +26,9 @@ WEFT_C_API weft_code weft_context_create(const weft_config* config, const weft_s
 // NULL for a negative color. The new context is independent of this one. Collective over `context`.
 WEFT_C_API weft_code weft_context_split(weft_context* context, int32_t color, int32_t key,
                                         weft_context** made);
+// Makes a context of the ranks that are left when others have died or left, numbered anew in their
+// order. Collective over those that are left. `context` may have failed because of the others.
+WEFT_C_API weft_code weft_context_shrink(weft_context* context, weft_context** made);
 // Leaves the job. Started operations that are not done fail with WEFT_CLOSED. If other threads have
 // calls running on the context, it leaves when the last of them returns. Later calls on the context
 // are WEFT_CLOSED, except weft_context_close() itself and weft_context_free().
@@ -36,6 +39,11 @@ WEFT_C_API weft_code weft_context_free(weft_context* context);
 // This rank, and the number of ranks.
 WEFT_C_API weft_code weft_context_rank(const weft_context* context, int32_t* rank);
 WEFT_C_API weft_code weft_context_size(const weft_context* context, int32_t* size);
+// The ranks that are there, ascending, into memory for `capacity` ranks; *count := how many there are. With
+// WEFT_ON_DEATH=skip those with which operations go on; else all of which this rank has not heard
+// that they died or left. NULL with capacity 0 only counts.
+WEFT_C_API weft_code weft_context_members(const weft_context* context, int32_t* ranks,
+                                          size_t capacity, size_t* count);
 
 // Where this rank is. Only the ranks of this context count, also after a split. All ranks have the
 // same answer about machines.

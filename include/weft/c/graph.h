@@ -35,6 +35,10 @@ WEFT_C_API weft_code weft_graph_from_matrix(int32_t n, const double* weights, co
 // "push_uniform".
 WEFT_C_API weft_code weft_graph_reweighted(const weft_graph* graph, const char* rule,
                                            weft_graph** reweighted);
+// Makes the graph without the edges of `count` ranks, which keep their numbers. The ranks that sent to one of
+// them send to those that it sent to, so that a doubly stochastic graph stays that.
+WEFT_C_API weft_code weft_graph_without(const weft_graph* graph, const int32_t* gone, size_t count,
+                                        weft_graph** made);
 // Frees a graph. Contexts and schedules that use it keep what they need.
 WEFT_C_API weft_code weft_graph_free(weft_graph* graph);
 

@@ -88,6 +88,7 @@ Status Job::start() {
   const auto settings = with_settings(common, {{"WEFT_LAUNCHER", "weft"}});
   WEFT_ASSIGN(const Config config, Config::from_entries(settings, UnknownNames::refuse));
   set_log(config.log, kNoRank);
+  options_.keeps_going |= config.on_death == OnDeath::skip;
   WEFT_RETURN_IF_ERROR(Config::from_entries(common, UnknownNames::refuse).status());
 
   const bool fits = options_.ranks <= cores;
@@ -130,7 +131,8 @@ Status Job::start_rank(Rank rank, const std::vector<std::string>& environment, i
 
 int Job::run() {
   while (phase_ != Phase::over) turn();
-  return exit_status_.value_or(0);
+  if (exit_status_) return *exit_status_;
+  return has_one_ended_well_ ? 0 : first_failure_.value_or(0);
 }
 
 void Job::turn() {
@@ -274,8 +276,15 @@ void Job::note_end(Rank rank) {
   // The others hear of it by number even when this rank never joined, or a child of it lives on.
   rendezvous_->declare_dead(rank, "it " + end.how);
   if (pmix_ != nullptr) pmix_->declare_dead(rank, end.status, "it " + end.how);
+  has_one_ended_well_ |= end.status == 0;
   if (end.status == 0 || (phase_ != Phase::running && phase_ != Phase::reporting)) return;
-  say(fmt::format("rank {} (pid {}) {}", rank, process.child.pid, end.how));
+  const bool others_go_on = options_.keeps_going && !all_ended();
+  say(fmt::format("rank {} (pid {}) {}{}", rank, process.child.pid, end.how,
+                  others_go_on ? "; the others go on" : ""));
+  if (options_.keeps_going) {
+    if (!first_failure_) first_failure_ = end.status;
+    return;
+  }
   if (!exit_status_) exit_status_ = end.status;
   if (phase_ == Phase::running) enter(Phase::reporting, options_.grace_ms);
 }

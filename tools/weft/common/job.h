@@ -36,6 +36,8 @@ struct JobOptions {
   std::int64_t grace_ms = 2'000;
   bool tag = true;
   bool pmix = false;  // be a PMIx server to the ranks too, or fail
+  bool keeps_going =
+      false;  // if a rank fails, the others go on; so too where WEFT_ON_DEATH is skip
   std::vector<std::string> command;
 };
 
@@ -48,7 +50,8 @@ class Job {
 
   Status start();
   // Until all has ended; the exit status for `weft run`: the first failing rank's, 128 + signal
-  // where a signal ended it or us, 124 when the job's deadline passed, 1 when output was lost.
+  // where a signal ended it or us, 124 when the job's deadline passed, 1 when output was lost. If the
+  // others go on when a rank fails, it is 0 as soon as one has ended well.
   int run();
 
  private:
@@ -81,7 +84,7 @@ class Job {
   [[nodiscard]] std::vector<pid_t> pids() const;
   [[nodiscard]] std::string running_ranks() const;
 
-  const JobOptions options_;
+  JobOptions options_;
   std::unique_ptr<RendezvousServer> rendezvous_;
   std::unique_ptr<PmixServer> pmix_;  // null where there is no PMIx
   Fd signals_;
@@ -91,7 +94,9 @@ class Job {
   Phase phase_ = Phase::running;
   std::optional<Deadline> phase_ends_;
   std::optional<Deadline> job_ends_;
-  std::optional<int> exit_status_;  // set by the first thing that went wrong
+  std::optional<int> exit_status_;    // set by the first thing that went wrong
+  std::optional<int> first_failure_;  // of a rank, if the others go on
+  bool has_one_ended_well_ = false;
   int running_ = 0;
 };
 

@@ -1,0 +1,349 @@
+// healing: calls, and what becomes of them when a rank dies.
+#include "engine/context/healing.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/context/healing_call.h"
+
+namespace weft {
+namespace {
+
+// Up to so many ranks the spectral gap takes a few milliseconds.
+constexpr int kMostForGap = 64;
+// With so many calls in flight, those that have ended are looked for: nobody may wait for them.
+constexpr std::size_t kManyInFlight = 16;
+
+}  // namespace
+
+Context::Healing::Healing(std::shared_ptr<Core> first)
+    : first_(std::move(first)),
+      present_(std::make_shared<const Survivors>(
+          Survivors{ranks_of_size(first_->config().size), first_})),
+      numbers_(present_->ranks),
+      given_(first_->graph()),
+      graph_(std::make_shared<const Graph>(given_)) {}
+
+Context::Healing::~Healing() {
+  close();
+}
+
+// Callbacks that run meanwhile may want the mutex.
+void Context::Healing::close() {
+  std::vector<Present> all;
+  {
+    Lock lock(mutex_);
+    wait_until_healed(lock);
+    if (failure_.ok()) failure_ = Status(Code::closed, "the context was closed");
+    all.swap(failed_);
+    all.push_back(present_);
+  }
+  for (const Present& each : all) each->core->close();
+  first_->close();
+  const Lock lock(mutex_);
+  forget_ended();
+  for (const std::shared_ptr<Call>& call : in_flight_) call->finish(failure_);
+  in_flight_.clear();
+}
+
+std::shared_ptr<Context::Core> Context::Healing::core() {
+  const Lock lock(mutex_);
+  return present_->core;
+}
+
+std::vector<Rank> Context::Healing::members() {
+  const Lock lock(mutex_);
+  return present_->ranks;
+}
+
+const Graph& Context::Healing::graph() {
+  const Lock lock(mutex_);
+  return *graph_;
+}
+
+Rank Context::Healing::number_of(Rank rank) const {
+  const bool is_rank = rank >= 0 && rank < std::ssize(numbers_);
+  return is_rank ? numbers_[static_cast<std::size_t>(rank)] : rank;
+}
+
+void Context::Healing::wait_until_healed(Lock& lock) {
+  changed_.wait(lock, [this] { return !is_healing_; });
+}
+
+// The next call of this rank. It has not begun.
+std::shared_ptr<Context::Healing::Call> Context::Healing::new_call(const Request& request) {
+  const bool is_counted = !is_of_some_ranks(request.collective);
+  auto call =
+      std::make_shared<Call>(shared_from_this(), request, is_counted ? calls_++ : kNotCounted);
+  call->save();
+  return call;
+}
+
+// As long as nobody dies, a call costs little more than one of the core.
+Status Context::Healing::run(const Request& request) {
+  std::shared_ptr<Call> call;
+  Present in;
+  Translated here;
+  {
+    Lock lock(mutex_);
+    wait_until_healed(lock);
+    WEFT_RETURN_IF_ERROR(failure_);
+    call = new_call(request);
+    Status status = translate(request, here);
+    if (status.ok() && call->index != kNotCounted && call->index < resumed_at_)
+      status = rest(request);
+    else if (status.ok())
+      in = call->in = present_;
+    if (in == nullptr) {
+      end(*call, std::move(status));
+      return call->status;
+    }
+    ++blocking_;
+  }
+  const Status status = in->core->run(here.request);
+  {
+    const Lock lock(mutex_);
+    --blocking_;
+    call->status = status;
+    if (is_gone(status)) {
+      in_flight_.push_back(call);
+      std::ranges::stable_sort(in_flight_, {}, [](const auto& each) { return each->index; });
+    } else if (call->index != kNotCounted) {
+      done_ = std::max(done_, call->index + 1);
+    }
+    changed_.notify_all();
+  }
+  if (is_gone(status)) return finish(*call);
+  settle(*call, in, status);
+  return call->status;
+}
+
+Result<Handle> Context::Healing::start(const Request& request) {
+  std::shared_ptr<Call> call;
+  {
+    Lock lock(mutex_);
+    wait_until_healed(lock);
+    WEFT_RETURN_IF_ERROR(failure_);
+    if (in_flight_.size() >= kManyInFlight) forget_ended();
+    call = new_call(request);
+    in_flight_.push_back(call);
+    begin_again(*call);
+    // A wrong argument is an error of this call, on every rank.
+    if (call->is_over && call->status.code() == Code::invalid_argument) return call->status;
+  }
+  return Handle(std::make_shared<Operation>(std::shared_ptr<Outcome>(std::move(call))));
+}
+
+Result<std::optional<Handle>> Context::Healing::run_for(const Request& request,
+                                                        std::int64_t patience_ns) {
+  WEFT_ASSIGN(Handle handle, start(request));
+  if (!handle.wait_for(patience_ns)) return std::optional<Handle>(std::move(handle));
+  WEFT_RETURN_IF_ERROR(handle.wait());
+  return std::optional<Handle>();
+}
+
+Status Context::Healing::finish(Call& call) {
+  do {
+    Handle handle;
+    {
+      Lock lock(mutex_);
+      wait_until_healed(lock);
+      if (call.is_over) return call.status;
+      handle = call.handle;
+    }
+    if (!handle.is_empty()) (void)handle.wait();
+  } while (!go_on(call));
+  const Lock lock(mutex_);
+  return call.status;
+}
+
+bool Context::Healing::go_on(Call& call) {
+  Present in;
+  Status status;
+  {
+    Lock lock(mutex_);
+    if (call.is_over) return true;
+    if (is_healing_) return false;
+    in = call.in;
+    if (!call.handle.is_empty() && !call.handle.test()) return false;  // it has begun again
+    status = call.handle.is_empty() ? call.status : call.handle.wait();
+  }
+  if (is_gone(status)) {
+    const Status healed = heal(in, status);
+    const Lock lock(mutex_);
+    if (!healed.ok() && !call.is_over) end(call, healed);
+    return call.is_over;
+  }
+  settle(call, in, status);
+  return true;
+}
+
+// The call has ended in that core.
+void Context::Healing::settle(Call& call, const Present& in, const Status& status) {
+  std::vector<Present> ended;
+  {
+    const Lock lock(mutex_);
+    if (call.is_over || call.in != in) return;
+    if (status.ok() && in == present_) ended.swap(failed_);
+    end(call, in_users_numbers(*in, status));
+  }
+  for (const Present& each : ended) each->core->close();
+}
+
+void Context::Healing::end(Call& call, Status status) {
+  call.finish(std::move(status));
+  if (call.index != kNotCounted) done_ = std::max(done_, call.index + 1);
+  std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &call; });
+}
+
+Status Context::Healing::in_users_numbers(const Survivors& in, const Status& status) const {
+  return in.core == first_ ? status : in_numbers_of(in.ranks, status);
+}
+
+// One thread of the process heals. Blocking calls of others end first, because the core has failed.
+Status Context::Healing::heal(const Present& failed, const Status& why) {
+  Lock lock(mutex_);
+  wait_until_healed(lock);
+  WEFT_RETURN_IF_ERROR(failure_);
+  if (present_ != failed) return {};
+  is_healing_ = true;
+  lock.unlock();
+  failed->core->give_up(why);
+  lock.lock();
+  changed_.wait(lock, [this] { return blocking_ == 0; });
+  forget_ended();
+  std::uint64_t resumed_at = 0;
+  const std::uint64_t done = done_;
+  lock.unlock();
+  const auto meet = [&](Core& core) {
+    const Input own{&done, 1, DataType::u64};
+    const Output all{&resumed_at, 1, DataType::u64};
+    return core.run(Request{
+        .collective = Collective::allreduce, .input = own, .output = all, .op = ReduceOp::max});
+  };
+  Result<Survivors> left = find_survivors(*first_, *failed, why, meet);
+  lock.lock();
+  if (left.ok()) {
+    adopt(*std::move(left), resumed_at);
+  } else {
+    failure_ = left.status();
+  }
+  is_healing_ = false;
+  changed_.notify_all();
+  return failure_;
+}
+
+// Ends the calls that have ended well in their core.
+void Context::Healing::forget_ended() {
+  const auto has_ended = [](const std::shared_ptr<Call>& call) {
+    return !call->handle.is_empty() && call->handle.test() && call->handle.wait().ok();
+  };
+  for (const std::shared_ptr<Call>& call : std::vector(in_flight_))
+    if (has_ended(call)) end(*call, {});
+}
+
+void Context::Healing::adopt(Survivors left, std::uint64_t resumed_at) {
+  const std::shared_ptr<const Graph> before = graph_;
+  std::vector<Rank> gone;
+  std::ranges::set_difference(present_->ranks, left.ranks, std::back_inserter(gone));
+  failed_.push_back(std::exchange(present_, std::make_shared<const Survivors>(std::move(left))));
+  std::ranges::fill(numbers_, kNoRank);
+  for (std::size_t number = 0; number < present_->ranks.size(); ++number)
+    numbers_[static_cast<std::size_t>(present_->ranks[number])] = static_cast<Rank>(number);
+  resumed_at_ = resumed_at;
+  graphs_before_.push_back(before);
+  if (const Status healed = set_healed_graph(given_, weighted_); !healed.ok()) {
+    failure_ = healed;
+    return;
+  }
+  tell(gone, *before);
+  for (const std::shared_ptr<Call>& call : std::vector(in_flight_)) {
+    call->restore();
+    begin_again(*call);
+  }
+}
+
+// Starts the call in the present core, or ends it by rule if the others are ahead of it.
+void Context::Healing::begin_again(Call& call) {
+  const Request& request = call.request.get();
+  const bool is_new = call.in == nullptr;
+  call.handle = Handle();
+  call.in = present_;
+  if (call.index != kNotCounted && call.index < resumed_at_) return end(call, rest(request));
+  if (const std::string_view why = call.why_not_again(); !is_new && !why.empty()) {
+    return end(call, Status(Code::peer_died, fmt::format("{}: {}; the context goes on",
+                                                         name(request.collective), why)));
+  }
+  Translated here;
+  if (Status status = translate(request, here); !status.ok()) return end(call, std::move(status));
+  Result<Handle> handle = present_->core->start(here.request);
+  if (handle.ok()) {
+    call.handle = *handle;
+  } else if (is_gone(handle.status())) {
+    call.status = handle.status();
+  } else {
+    end(call, in_users_numbers(*present_, handle.status()));
+  }
+}
+
+Status Context::Healing::set_graph(const Graph& graph, bool weighted) {
+  if (graph.size() != first_->config().size) return first_->set_graph(graph, weighted);
+  std::vector<std::shared_ptr<Call>> before;
+  {
+    const Lock lock(mutex_);
+    before = in_flight_;
+  }
+  for (const std::shared_ptr<Call>& call : before) (void)finish(*call);
+  Lock lock(mutex_);
+  wait_until_healed(lock);
+  WEFT_RETURN_IF_ERROR(failure_);
+  WEFT_RETURN_IF_ERROR(set_healed_graph(graph, weighted));
+  given_ = graph;
+  weighted_ = weighted;
+  return {};
+}
+
+Status Context::Healing::set_healed_graph(const Graph& given, bool weighted) {
+  if (!has_lost_any()) {
+    WEFT_RETURN_IF_ERROR(first_->set_graph(given, weighted));
+    graph_ = std::make_shared<const Graph>(given);
+    return {};
+  }
+  Graph left = given;
+  if (!weighted) {
+    WEFT_ASSIGN(left, reweighted(given, WeightRule::uniform));
+  }
+  std::vector<Rank> gone;
+  for (std::size_t rank = 0; rank < numbers_.size(); ++rank)
+    if (numbers_[rank] == kNoRank) gone.push_back(static_cast<Rank>(rank));
+  WEFT_ASSIGN(left, without(left, gone));
+  WEFT_ASSIGN(const Graph here, among(left, present_->ranks));
+  WEFT_RETURN_IF_ERROR(present_->core->set_graph(here, true));
+  graph_ = std::make_shared<const Graph>(left);
+  return {};
+}
+
+// The first of those that are left says it to all.
+void Context::Healing::tell(const std::vector<Rank>& gone, const Graph& before) const {
+  const bool is_first = present_->ranks.front() == first_->config().rank;
+  const LogScope scope({first_->config().log, first_->config().rank});
+  std::string text = fmt::format("rank{} {} gone: the context goes on with {} of {} ranks",
+                                 gone.size() == 1 ? "" : "s", fmt::join(gone, ", "),
+                                 present_->ranks.size(), numbers_.size());
+  if (is_first && numbers_.size() <= kMostForGap) {
+    std::vector<Rank> were = gone;
+    were.insert(were.end(), present_->ranks.begin(), present_->ranks.end());
+    std::ranges::sort(were);
+    const Result<Graph> old = among(before, were), now = among(*graph_, present_->ranks);
+    if (old.ok() && now.ok()) {
+      text += fmt::format("; spectral gap {:.3f}, before {:.3f}", mixing(*now).spectral_gap,
+                          mixing(*old).spectral_gap);
+    }
+  }
+  log(is_first ? LogLevel::warning : LogLevel::info, text);
+}
+
+}  // namespace weft

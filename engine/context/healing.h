@@ -1,0 +1,117 @@
+// healing: the operations of a context that goes on when ranks die (OnDeath::skip).
+//
+//   call ──► Healing ──► the Core of those that are there ──► ok
+//                ▲             │ a rank has died, so this Core has failed on every rank
+//                │             ▼
+//                │        find_survivors(): who is left, and at which call they go on together
+//                └─────── their Core, on which calls that had not ended begin again, in their order
+//
+// Each rank counts its calls of operations of all ranks. The survivors go on with the call after the last
+// one that any of them had ended. A rank that has not come so far ends its earlier calls by a rule: a
+// neighbor_allreduce leaves this rank with its own x, a barrier ends, and others end with the error. So
+// ranks lose the calls by which they were behind, which are one or two where all run in step.
+//
+// The user's ranks are those of the first Core. Threads: every function may be called by any thread; while
+// ranks agree, new calls wait, and the test() of a handle says that it is not done. Internal to the module.
+#pragma once
+
+#include <weft/graph.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "engine/context/survivors.h"
+#include "engine/request/request.h"
+
+namespace weft {
+
+class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
+ public:
+  explicit Healing(std::shared_ptr<Core> first);
+  ~Healing();
+  Healing(const Healing&) = delete;
+  Healing& operator=(const Healing&) = delete;
+  // Waits until ranks that agree have done so.
+  void close();
+
+  // Of those that are there now.
+  [[nodiscard]] std::shared_ptr<Core> core();
+  [[nodiscard]] std::vector<Rank> members();
+
+  Status run(const Request& request);
+  Result<Handle> start(const Request& request);
+  Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
+  Result<Prepared> prepare(const Request& request);
+
+  // An error once a rank is gone, for what belongs to a core.
+  [[nodiscard]] Status check_whole(const char* what);
+  Result<bool> has_message(Rank from);
+  // Waits for the calls in flight.
+  Status set_graph(const Graph& graph, bool weighted);
+  // As the user has set it, without those that are gone. Valid until the next set_graph().
+  [[nodiscard]] const Graph& graph();
+
+  class Call;
+
+ private:
+  class Again;  // what a Prepared stands for
+  // A request in the numbers of the present core.
+  struct Translated {
+    Request request;
+    NeighborWeights weights;
+    std::vector<NeighborWeight> sources, destinations;
+    std::vector<Rank> group;
+  };
+  using Present = std::shared_ptr<const Survivors>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  [[nodiscard]] std::shared_ptr<Call> new_call(const Request& request);
+  Status finish(Call& call);
+  // Goes on with a call whose handle is done, and returns whether it is over.
+  bool go_on(Call& call);
+  void settle(Call& call, const Present& in, const Status& status);
+  [[nodiscard]] Status in_users_numbers(const Survivors& in, const Status& status) const;
+  Status heal(const Present& failed, const Status& why);
+  void wait_until_healed(Lock& lock);
+  void forget_ended();
+  void adopt(Survivors left, std::uint64_t resumed_at);
+  void begin_again(Call& call);
+  void end(Call& call, Status status);
+  Status set_healed_graph(const Graph& given, bool weighted);
+  void tell(const std::vector<Rank>& gone, const Graph& before) const;
+  Status translate(const Request& request, Translated& to) const;
+  [[nodiscard]] bool has_lost_any() const { return present_->core != first_; }
+  [[nodiscard]] bool is_present(Rank rank) const {
+    return rank < 0 || rank >= std::ssize(numbers_) ||
+           numbers_[static_cast<std::size_t>(rank)] != kNoRank;
+  }
+  [[nodiscard]] Rank number_of(Rank rank) const;
+
+  const std::shared_ptr<Core> first_;
+  std::mutex mutex_;
+  std::condition_variable changed_;  // is_healing_, blocking_
+  bool is_healing_ = false;
+  int blocking_ = 0;  // calls of run() in their core
+  Present present_;
+  std::vector<Present>
+      failed_;  // closed when an operation has ended after them: a closed connection
+                // would look like a departure to a rank that has not heard of the death
+  std::vector<Rank> numbers_;  // in the present core, by rank; kNoRank: it is gone
+  Graph given_;                // as it was set
+  bool weighted_ = false;
+  std::shared_ptr<const Graph> graph_;
+  std::vector<std::shared_ptr<const Graph>> graphs_before_;  // somebody may look at one
+  std::uint64_t calls_ = 0;                                  // of all ranks, so far
+  std::uint64_t done_ = 0;        // 1 + the last of them that has ended here
+  std::uint64_t resumed_at_ = 0;  // the call with which all went on after the last death
+  std::vector<std::shared_ptr<Call>> in_flight_;  // in their order
+  Status
+      failure_;  // why it ends for good: it was closed, or the ranks that are left found no way to
+                 // go on
+};
+
+}  // namespace weft

@@ -1,0 +1,152 @@
+// healing: requests in the numbers of the present core, and what belongs to one core.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/context/healing_call.h"
+#include "engine/context/operands.h"
+#include "scheduler/vocabulary/vocabulary.h"
+
+namespace weft {
+
+Status Context::Healing::translate(const Request& request, Translated& to) const {
+  to.request = request;
+  if (!has_lost_any()) return {};
+  const std::string_view what = name(request.collective);
+  const auto lost = [&](Rank rank, std::string_view part) {
+    return Status(Code::peer_died, fmt::format("{}: rank {}, {}, is gone", what, rank, part), rank);
+  };
+  const auto first_gone =
+      static_cast<Rank>(std::ranges::find(numbers_, kNoRank) - numbers_.begin());
+  if (has<kHasCounts>(request.collective))
+    return lost(first_gone,
+                "which has a part in the result (Context::shrink() makes a context without it)");
+  if (request.collective == Collective::hierarchical_neighbor_allreduce)
+    return lost(
+        first_gone,
+        "of which the graph of machines counts (Context::shrink() makes a context without it)");
+  if (has<kHasRoot>(request.collective)) {
+    if (!is_present(request.root)) return lost(request.root, "the root");
+    to.request.root = number_of(request.root);
+  }
+  if (has<kHasPeer>(request.collective)) {
+    if (!is_present(request.peer)) return lost(request.peer, "the other end");
+    to.request.peer = number_of(request.peer);
+  }
+  for (const Rank rank : request.group) {
+    if (!is_present(rank)) return lost(rank, "a member of the group");
+    to.group.push_back(number_of(rank));
+  }
+  to.request.group = to.group;
+  if (request.weights == nullptr || !has<kOnGraph>(request.collective)) return {};
+  to.weights = *request.weights;
+  // What went to or came from a rank that is gone stays here: the sum of the weights is as it was.
+  const auto without_gone = [&](auto& side, std::vector<NeighborWeight>& into, bool keeps_sum) {
+    if (!side) return;
+    for (NeighborWeight each : *side) {
+      if (!is_present(each.rank)) {
+        if (keeps_sum && to.weights.self) *to.weights.self += each.weight;
+        continue;
+      }
+      each.rank = number_of(each.rank);
+      into.push_back(each);
+    }
+    side = into;
+  };
+  const bool pushes = to.weights.push_sum || !to.weights.sources;
+  without_gone(to.weights.sources, to.sources, !pushes);
+  without_gone(to.weights.destinations, to.destinations, pushes);
+  to.request.weights = &to.weights;
+  return {};
+}
+
+// A run binds its call anew, as the core may be another one by then.
+
+Status Context::Healing::check_whole(const char* what) {
+  const Lock lock(mutex_);
+  if (!has_lost_any()) return {};
+  const auto gone = static_cast<Rank>(std::ranges::find(numbers_, kNoRank) - numbers_.begin());
+  return Status(
+      Code::peer_died,
+      fmt::format("{}: rank {} is gone; Context::shrink() makes a context without it", what, gone),
+      gone);
+}
+
+Result<bool> Context::Healing::has_message(Rank from) {
+  while (true) {
+    Present in;
+    Rank number = from;
+    {
+      Lock lock(mutex_);
+      wait_until_healed(lock);
+      WEFT_RETURN_IF_ERROR(failure_);
+      in = present_;
+      if (!is_present(from))
+        return Status(Code::peer_died, fmt::format("has_message: rank {} is gone", from), from);
+      number = number_of(from);
+    }
+    Result<bool> has = in->core->has_message(number);
+    if (has.ok()) return has;
+    if (!is_gone(has.status())) return in_users_numbers(*in, has.status());
+    WEFT_RETURN_IF_ERROR(heal(in, has.status()));
+  }
+}
+
+class Context::Healing::Again final : public PreparedOperation {
+ public:
+  Again(std::shared_ptr<Healing> healing, const Request& request)
+      : healing_(std::move(healing)), request_(request) {}
+
+  Status run() override {
+    WEFT_RETURN_IF_ERROR(check());
+    return healing_->run(request_.get());
+  }
+  Result<Handle> start() override {
+    WEFT_RETURN_IF_ERROR(check());
+    WEFT_ASSIGN(Handle handle, healing_->start(request_.get()));
+    const std::lock_guard lock(mutex_);
+    last_ = handle;
+    return handle;
+  }
+  Result<std::optional<Handle>> run_for(std::int64_t patience_ns) override {
+    WEFT_RETURN_IF_ERROR(check());
+    WEFT_ASSIGN(std::optional<Handle> rest, healing_->run_for(request_.get(), patience_ns));
+    const std::lock_guard lock(mutex_);
+    if (rest) last_ = rest;
+    return rest;
+  }
+  std::optional<Handle> started() override {
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+ private:
+  Status check() {
+    std::optional<Handle> last = started();
+    if (!last || last->test()) return {};
+    return invalid(fmt::format("{}: the run that was started last is under way",
+                               name(request_.get().collective)));
+  }
+
+  const std::shared_ptr<Healing> healing_;
+  const OwnedRequest request_;
+  std::mutex mutex_;
+  std::optional<Handle> last_;
+};
+
+Result<Prepared> Context::Healing::prepare(const Request& request) {
+  std::shared_ptr<Core> whole;
+  {
+    const Lock lock(mutex_);
+    WEFT_RETURN_IF_ERROR(failure_);
+    if (!has_lost_any()) whole = first_;
+  }
+  if (whole != nullptr) {
+    const Status status = whole->prepare(request).status();
+    if (!status.ok() && !is_gone(status)) return status;
+  }
+  return Prepared(std::make_shared<Again>(shared_from_this(), request));
+}
+
+}  // namespace weft

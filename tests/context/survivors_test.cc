@@ -1,0 +1,55 @@
+// Jobs that go on when processes are killed: by a context of those that are left, and by OnDeath::skip.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tests/context/process_job.h"
+
+namespace {
+
+// Runs a job of surviving ranks, of which `killed` die. The others must end well, and say that
+// they were left.
+void expect_survivors(const std::string& way, int ranks, const std::set<int>& killed,
+                      std::string settings = "") {
+  std::string program = SURVIVING_RANK " " + way;
+  for (const int rank : killed) program += " " + std::to_string(rank);
+  if (way != "shrink") settings += " WEFT_ON_DEATH=skip";
+  const auto lines = weft::test::run_processes(program, ranks, settings, "--keep-going");
+  const std::string left = "left " + std::to_string(ranks - static_cast<int>(killed.size()));
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (killed.contains(rank)) continue;
+    const auto said = lines.find(rank);
+    ASSERT_NE(said, lines.end()) << way << ": rank " << rank << " said nothing";
+    EXPECT_NE(said->second.find(left), std::string::npos) << way << ": " << said->second;
+    EXPECT_NE(said->second.find("ended ok"), std::string::npos) << way << ": " << said->second;
+  }
+}
+
+TEST(Survivors, ShrinkTheContextAgainAndAgain) {
+  expect_survivors("shrink", 5, {0, 2, 4});
+}
+
+TEST(Survivors, GoOnWithoutTheDead) {
+  expect_survivors("skip", 6, {0, 3});
+}
+
+TEST(Survivors, GoOnWithSeveralOperationsInFlight) {
+  expect_survivors("started", 5, {1});
+}
+
+TEST(Survivors, GoOnWithOneRankLeft) {
+  expect_survivors("skip", 3, {0, 2});
+}
+
+TEST(Survivors, GoOnWhereSeveralDieAtOnce) {
+  expect_survivors("together", 6, {1, 2, 5});
+}
+
+#ifdef HAS_UCX
+TEST(Survivors, GoOnOverANetwork) {
+  expect_survivors("together", 5, {1, 2}, "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo");
+}
+#endif
+
+}  // namespace
