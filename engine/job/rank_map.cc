@@ -61,9 +61,9 @@ Status RankMap::put(const std::string& key, std::string bytes) const {
 
 // An error names a rank by its number here. A rank of other contexts has none.
 Result<std::string> RankMap::get_from(Rank rank, const std::string& key, Deadline deadline) const {
-  constexpr int kTurnMs = 100;
-  while (true) {
-    const Deadline turn = Deadline::after_ms(std::min(kTurnMs, deadline.left_ms()));
+  constexpr int kLongestTurnMs = 100;
+  for (int turn_ms = 5;; turn_ms = std::min(2 * turn_ms, kLongestTurnMs)) {
+    const Deadline turn = Deadline::after_ms(std::min(turn_ms, deadline.left_ms()));
     Result<std::string> bytes = events_->store().get_from(in_job(rank), prefix_ + key, turn);
     const Status& status = bytes.status();
     if (bytes.ok()) return bytes;

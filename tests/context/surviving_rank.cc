@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -69,7 +70,9 @@ Status skip(Context& context, const std::vector<Rank>& culprits, std::size_t in_
   std::vector<std::vector<double>> x(in_flight, std::vector<double>(kCount, context.rank()));
   std::vector<weft::Handle> handles(in_flight);
   const auto steps = kSteps * static_cast<int>(culprits.size() + 1);
+  std::int64_t longest_ns = 0;
   for (int step = 0; step < steps; ++step) {
+    const std::int64_t begin_ns = weft::now_ns();
     const auto death = static_cast<std::size_t>(step / kSteps);
     if (!together && step % kSteps == kSteps - 1 && death < culprits.size() &&
         culprits[death] == context.rank())
@@ -88,6 +91,7 @@ Status skip(Context& context, const std::vector<Rank>& culprits, std::size_t in_
     }
     for (weft::Handle& handle : handles)
       if (!handle.is_empty()) WEFT_RETURN_IF_ERROR(handle.wait());
+    if (step > 0) longest_ns = std::max(longest_ns, weft::now_ns() - begin_ns);  // 0: they connect
   }
   double least = 0, most = 0;
   WEFT_RETURN_IF_ERROR(
@@ -99,7 +103,8 @@ Status skip(Context& context, const std::vector<Rank>& culprits, std::size_t in_
                   "no agreement: " + std::to_string(least) + " to " + std::to_string(most));
   for (const std::vector<double>& each : x)
     if (each.front() != each.back()) return Status(Code::system, "parts of the tensor differ");
-  std::printf("left %zu of %d\n", context.members().size(), context.size());
+  std::printf("left %zu of %d, longest step %.1f ms\n", context.members().size(), context.size(),
+              static_cast<double>(longest_ns) / 1e6);
   return context.barrier();
 }
 
