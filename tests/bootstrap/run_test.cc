@@ -252,7 +252,11 @@ TEST(WeftRun, LetsTheOtherRanksGoOnIfAsked) {
   for (const std::string rank : {"0", "1"}) {
     const std::string tag = "[" + rank + "] pid ";
     ASSERT_TRUE(weft.read_until(" of " + rank));
-    ::kill(std::stoi(weft.out.substr(weft.out.find(tag) + tag.size())), SIGUSR1);
+    const pid_t pid = std::stoi(weft.out.substr(weft.out.find(tag) + tag.size()));
+    const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    ::kill(pid, SIGUSR1);
+    pollfd end{process.get(), POLLIN, 0};  // rank 0 has ended before rank 1 is told to
+    ASSERT_EQ(::poll(&end, 1, 20'000), 1);
   }
   EXPECT_EQ(weft.wait(), 0) << weft.err;
   EXPECT_TRUE(weft.said("(User defined signal 1); the others go on")) << weft.err;
