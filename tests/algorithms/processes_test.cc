@@ -1,30 +1,19 @@
 // Algorithms of ranks that are processes: one goes while it holds mutexes, and the others go on.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "tests/base/process_job.h"
 
 namespace {
 
 constexpr int kRanks = 4;
 
-// The line that each rank ended with. Bounded by --deadline; nobody is ended before for the death of
-// another rank.
+// The line that each rank ended with. Nobody is ended for the death of another rank.
 std::map<int, std::string> run_job(const std::string& program, const std::string& settings) {
-  const std::string command = settings + " " WEFT_BINARY " run -n 4 --deadline 60 --grace 60 -- " +
-                              program + " 2>/dev/null";
-  std::map<int, std::string> lines;
-  FILE* output = popen(command.c_str(), "r");
-  std::array<char, 4096> line{};
-  while (fgets(line.data(), line.size(), output) != nullptr) {
-    int rank = -1;
-    if (std::sscanf(line.data(), "[%d] ", &rank) == 1) lines[rank] += line.data();
-  }
-  pclose(output);
-  return lines;
+  return weft::test::run_processes(program, kRanks, settings, "--keep-going");
 }
 
 // Where memory is shared, and over a network.

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-#include "tests/context/process_job.h"
+#include "tests/base/process_job.h"
 
 namespace {
 

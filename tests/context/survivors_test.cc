@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "tests/context/process_job.h"
+#include "tests/base/process_job.h"
 
 namespace {
 
