@@ -82,7 +82,7 @@ std::shared_ptr<Context::Healing::Call> Context::Healing::new_call(const Request
   return call;
 }
 
-// As long as nobody dies, a call costs little more than one of the core.
+// As long as nobody dies, this is a call of the core and two turns of the mutex.
 Status Context::Healing::run(const Request& request) {
   std::shared_ptr<Call> call;
   Present in;
