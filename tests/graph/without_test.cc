@@ -57,13 +57,12 @@ TEST(Without, ARankHasAsManyNeighborsAsBefore) {
   EXPECT_GT(mixing(graph).spectral_gap, 0.9 * mixing(exponential_graph(64).value()).spectral_gap);
 }
 
-// Two circles through rank 0: the short cuts 1 -> 3 … of a circle would part them.
+// New edges 4 -> 1 and 2 -> 3 would part the two circles.
 TEST(Without, CirclesThatMetInARankStayJoined) {
-  const Graph circles =
-      Graph::from_edges(
-          5, {{0, 1, 0.25}, {1, 2, 0.5}, {2, 0, 0.25}, {0, 4, 0.25}, {4, 3, 0.5}, {3, 0, 0.25}},
-          {0.5, 0.75, 0.5, 0.5, 0.75}, "circles")
-          .value();
+  // 0 -> 1 -> 4 -> 0 and 0 -> 3 -> 2 -> 0.
+  const std::vector<Edge> edges = {{0, 1, 0.25}, {1, 4, 0.5}, {4, 0, 0.25},
+                                   {0, 3, 0.25}, {3, 2, 0.5}, {2, 0, 0.25}};
+  const Graph circles = Graph::from_edges(5, edges, {0.5, 0.75, 0.5, 0.75, 0.5}, "circles").value();
   ASSERT_TRUE(is_strongly_connected(circles));
   EXPECT_TRUE(is_strongly_connected(left_of(circles, {0})));
 }

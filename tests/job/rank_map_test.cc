@@ -23,5 +23,33 @@ TEST(RankMap, AnErrorNamesARankByItsNumberHere) {
   EXPECT_EQ(of(some, 1).rank(), 1);
 }
 
+// Who is waited for may have gone another way because of the death.
+TEST(RankMap, AWaitEndsWhenAThirdRankHasDied) {
+  std::vector<std::shared_ptr<Store>> stores = make_local_stores(4).value();
+  const RankMap all(std::make_shared<StoreEvents>(stores[1]));
+  const RankMap others = all.among({0, 1, 2}, "others/");
+  stores[3].reset();  // without goodbye
+  const auto of = [](const RankMap& map, std::int64_t ms) {
+    return map.get_from(0, "key", Deadline::after_ms(ms)).status();
+  };
+  const Status status = of(all.among({0, 1, 3}, "some/"), 600'000);
+  EXPECT_EQ(status.code(), Code::peer_died);
+  EXPECT_EQ(status.rank(), 2) << status.to_string();
+  EXPECT_EQ(of(others, 20).code(), Code::timed_out);
+}
+
+// Ranks that know of more deaths than others, or fewer, mean the same survivors by the same keys.
+TEST(RankMap, SurvivorsHaveOneNameWhicheverWayTheyWereFound) {
+  const std::vector<std::shared_ptr<Store>> stores = make_local_stores(4).value();
+  const RankMap first(std::make_shared<StoreEvents>(stores[0]));
+  const RankMap second(std::make_shared<StoreEvents>(stores[2]));
+  const RankMap at_once = first.left({0, 2}, 0);
+  const RankMap one_by_one = second.left({0, 1, 2}, 0).left({0, 2}, 0);
+  EXPECT_EQ(at_once.prefix(), one_by_one.prefix());
+  EXPECT_EQ(one_by_one.rank(), 1);
+  EXPECT_NE(first.left({0, 2}, 0).prefix(), at_once.prefix());  // a second context of theirs
+  EXPECT_NE(first.left({0, 2}, 1).prefix(), second.left({0, 2}, 0).prefix());
+}
+
 }  // namespace
 }  // namespace weft
