@@ -61,6 +61,21 @@ weft_code weft_context_shrink(weft_context* context, weft_context** made) {
   });
 }
 
+weft_code weft_context_admit(weft_context* context, const weft_tensor* state, size_t tensors,
+                             int32_t* ranks, size_t capacity, size_t* count) {
+  return call(__func__, [&]() -> Status {
+    WEFT_ASSIGN(const auto object, object_of(context, "context"));
+    WEFT_RETURN_IF_ERROR(check_not_null(count, "count"));
+    if (tensors != 0) WEFT_RETURN_IF_ERROR(check_not_null(state, "state"));
+    if (capacity != 0) WEFT_RETURN_IF_ERROR(check_not_null(ranks, "ranks"));
+    std::vector<weft::Output> all;
+    for (const weft_tensor& each : std::span(state, tensors))
+      all.push_back({each.data, each.count, static_cast<weft::DataType>(each.type)});
+    WEFT_ASSIGN(const std::vector<weft::Rank> let_in, object->context->admit(all));
+    return give_array(std::span<const weft::Rank>(let_in), "ranks", ranks, capacity, count);
+  });
+}
+
 weft_code weft_context_close(weft_context* context) {
   return call(__func__, [&]() -> Status {
     WEFT_RETURN_IF_ERROR(check_not_null(context, "context"));

@@ -19,7 +19,7 @@ constexpr std::size_t kLongestFailure = 2048;  // the most bytes of a rank's rea
 Board::Board(int size, Outbox& outbox)
     : outbox_(outbox), members_(static_cast<std::size_t>(size)) {}
 
-Status Board::may_join(Rank rank) const {
+Status Board::may_join(Rank rank, bool returns) const {
   if (!in_range(rank)) {
     return Status(Code::mismatch,
                   fmt::format("rank {} does not exist in a job of {} ranks", rank, size()));
@@ -28,29 +28,57 @@ Status Board::may_join(Rank rank) const {
     case Seat::expected:
       return {};
     case Seat::present:
+      if (returns) {
+        return Status(
+            Code::unavailable,
+            fmt::format("rank {} is in the job; another one may take its place when it is gone",
+                        rank),
+            rank);
+      }
       return Status(Code::mismatch, fmt::format("rank {} has joined already", rank), rank);
     case Seat::left:
-      if (is_over()) return {};
+      if (is_over() || returns) return {};
       if (std::ranges::none_of(members_, [](const Member& m) { return m.seat == Seat::died; })) {
         return not_yet(rank);
       }
       break;
     case Seat::died:
+      if (returns && !member(rank).was_refused) return {};
       break;
   }
   return Status(
       Code::mismatch,
-      fmt::format("rank {} was in this job before and is gone; a new job needs a new rendezvous",
-                  rank),
+      fmt::format(
+          "rank {} was in this job before and is gone; a new job needs a new rendezvous, and with "
+          "WEFT_ON_DEATH=skip a rank may come back",
+          rank),
       rank);
 }
 
 void Board::join(Rank rank) {
-  invariant(may_join(rank).ok(), "only a rank that may join joins");
+  invariant(may_join(rank, true).ok(), "only a rank that may join joins");
   if (is_over()) start_anew();
-  member(rank).seat = Seat::present;
+  Member& joiner = member(rank);
+  const bool returns = joiner.seat != Seat::expected;
+  if (returns) {
+    const int incarnation = next_incarnation(rank);
+    joiner = Member();
+    joiner.incarnation = incarnation;
+  }
+  joiner.seat = Seat::present;
   ++present_;
+  std::erase(gone_in_order_, rank);
+  for (Rank other = 0; other < size(); ++other) {
+    const bool has_returned = is_present(other) && member(other).incarnation != 0;
+    if (other != rank && has_returned) outbox_.event(rank, event_of(other));
+    if (other != rank && returns && is_present(other)) outbox_.event(other, event_of(rank));
+  }
   for (const Rank other : gone_in_order_) outbox_.event(rank, event_of(other));
+}
+
+int Board::next_incarnation(Rank rank) const {
+  const Member& m = member(rank);
+  return m.seat == Seat::expected || is_over() ? 0 : m.incarnation + 1;
 }
 
 Status Board::not_yet(Rank rank) const {
@@ -254,7 +282,10 @@ void Board::go(Rank rank, Seat seat, const std::string& reason) {
 
 StoreEvent Board::event_of(Rank rank) const {
   const Member& m = member(rank);
-  return {m.seat == Seat::left ? StoreEvent::Kind::left : StoreEvent::Kind::died, rank, m.reason};
+  const auto kind = m.seat == Seat::present ? StoreEvent::Kind::returned
+                    : m.seat == Seat::left  ? StoreEvent::Kind::left
+                                            : StoreEvent::Kind::died;
+  return {kind, rank, m.reason, m.incarnation};
 }
 
 void Board::forget_waits_of(Rank rank) {

@@ -47,10 +47,14 @@ class Board {
   Board(int size, Outbox& outbox);
 
   // ok, or why this rank may not join. `unavailable`: it may join later, because it has left, and
-  // the board starts anew when all other ranks have left, too.
-  [[nodiscard]] Status may_join(Rank rank) const;
-  // Adds a rank for which may_join() is ok. It gets an event for each rank that is gone already.
+  // the board starts anew when all other ranks have left, too; or because it returns, and its predecessor is
+  // there as far as is known.
+  [[nodiscard]] Status may_join(Rank rank, bool returns = false) const;
+  // Adds a rank for which may_join() is ok. It gets an event for each rank that is gone already or has returned.
+  // If it returns, the others get an event.
   void join(Rank rank);
+  // How often the rank's number had been given before, once it has joined.
+  [[nodiscard]] int next_incarnation(Rank rank) const;
   // Handles a request of a rank that has joined. Exactly one reply follows, now or later. A give_up
   // has no reply of its own: it ends the request that it names, which gets its reply.
   void handle(Rank rank, BoardRequest request);
@@ -75,6 +79,7 @@ class Board {
   enum class Seat : std::uint8_t { expected, present, left, died };
   struct Member {
     Seat seat = Seat::expected;
+    int incarnation = 0;
     std::string reason;                               // left or died: how, as a text
     std::string failure;                              // left: why it could not take part
     bool was_refused = false;                         // died: because it could not join

@@ -10,7 +10,8 @@
 // Rules of the table:
 //  - A key is written once. Putting the same bytes again is allowed, other bytes are an error. So
 //    every rank gets the same value at any time. Users prefix their keys ("shm/3/segment").
-//  - A rank joins once. After it has left or died, no other process gets its number.
+//  - A rank joins once. After it has left or died, its number is given again only to a process that
+//    asks to come back (OnDeath::skip), as its next incarnation. Not over PMIx.
 //  - If all ranks have left, and none has died, they may all join anew and find an empty table. So
 //    a program may end Weft and start it again. A rank that comes back before the last one has left
 //    waits for that.
@@ -86,6 +87,8 @@ struct ConnectOptions {
   int size = 1;
   std::string job_key;
   std::int64_t put_deadline_ms = 60'000;  // put() has no deadline of its own
+  // Whether the rank may take the place of one that is gone. It waits while that one seems to be there.
+  bool may_return = false;
 };
 
 // Joins the job behind an address. While no server listens there, tries again until the deadline. A

@@ -17,8 +17,7 @@ class EventQueue {
   explicit EventQueue(Fd fd) : fd_(std::move(fd)) {}
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Adds an event. If `most` events are queued already, the event is dropped: a correct server
-  // sends no more than that.
+  // Adds an event. If `most` events are queued already, the event is dropped.
   void push(const StoreEvent& event, std::size_t most);
   [[nodiscard]] std::optional<StoreEvent> next();
 

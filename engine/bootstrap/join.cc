@@ -45,7 +45,7 @@ Status send_hello(const Joined& joined, const wire::Hello& hello) {
 }
 
 Result<Joined> shake_hands(Fd socket, const ConnectOptions& options, Deadline deadline) {
-  Joined joined{std::move(socket), wire::FrameReader(wire::kMaxText + 1), kNoRank};
+  Joined joined{std::move(socket), wire::FrameReader(wire::kMaxText + 1)};
   WEFT_ASSIGN(const wire::Frame first, next_frame(joined, deadline));
   if (first.type == wire::Type::refused) return wire::decode_refused(first);
   WEFT_ASSIGN(const wire::Nonce server_nonce, wire::decode_challenge(first));
@@ -53,7 +53,8 @@ Result<Joined> shake_hands(Fd socket, const ConnectOptions& options, Deadline de
   const proof::Claim claim{options.rank, static_cast<std::uint32_t>(options.size), server_nonce,
                            nonce};
   const wire::Proof ours = proof::make(options.job_key, proof::Side::rank, claim);
-  WEFT_RETURN_IF_ERROR(send_hello(joined, {claim.rank, claim.size, nonce, ours}));
+  WEFT_RETURN_IF_ERROR(
+      send_hello(joined, {claim.rank, claim.size, options.may_return, nonce, ours}));
 
   WEFT_ASSIGN(const wire::Frame second, next_frame(joined, deadline));
   if (second.type == wire::Type::refused) return wire::decode_refused(second);
@@ -63,6 +64,7 @@ Result<Joined> shake_hands(Fd socket, const ConnectOptions& options, Deadline de
     return Status(Code::no_permission, "the server does not know the job key");
   }
   joined.host_rank = welcome.host_rank;
+  joined.incarnation = welcome.incarnation;
   joined.reader.set_max_body(wire::kMaxBody);
   return joined;
 }

@@ -55,8 +55,9 @@ Result<std::shared_ptr<Store>> open_hosting(const Config& config, const ConnectO
 
 Result<std::shared_ptr<Store>> open_rendezvous(const Config& config) {
   WEFT_ASSIGN(const Address address, parse_address(config.rendezvous));
-  const ConnectOptions options{address, config.rank, config.size, config.job_key,
-                               config.deadline_ms};
+  const ConnectOptions options{
+      address,        config.rank,        config.size,
+      config.job_key, config.deadline_ms, config.on_death == OnDeath::skip};
   if (config.rank == 0 && config.served_by == ServedBy::rank0) return open_hosting(config, options);
   Result<std::shared_ptr<Store>> store =
       connect_store(options, Deadline::after_ms(config.deadline_ms));

@@ -81,12 +81,12 @@ Result<wire::Welcome> Reception::admit(const Session& session, const wire::Hello
                    fmt::format("{} (it came from {})", other_size.text(), session.from));
     return other_size;
   }
-  WEFT_RETURN_IF_ERROR(board_.may_join(hello.rank));
+  WEFT_RETURN_IF_ERROR(board_.may_join(hello.rank, hello.may_return));
   if (options_.host_rank != kNoRank && board_.is_over()) {
     return Status(Code::unavailable, "this rendezvous ends with its job; the next one may follow");
   }
   const wire::Proof ours = proof::make(options_.job_key, proof::Side::server, claim);
-  return wire::Welcome{options_.host_rank, ours};
+  return wire::Welcome{options_.host_rank, board_.next_incarnation(hello.rank), ours};
 }
 
 void Reception::refuse(ConnectionId id, Session& session, const Status& why) {

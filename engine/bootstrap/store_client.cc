@@ -122,9 +122,9 @@ void StoreClient::deliver(const Reply& reply) {
 
 void StoreClient::deliver(const StoreEvent& event) {
   const std::lock_guard lock(mutex_);
-  // Each rank ends at most once, and so does the rendezvous. A server that sends more events is
-  // broken, and these are dropped.
-  if (!left_) events_.push(event, static_cast<std::size_t>(size_) + 1);
+  // So many wait only if the server is broken, or if ranks come and go while nobody here looks.
+  constexpr std::size_t kMostBesideEnds = 1024;
+  if (!left_) events_.push(event, static_cast<std::size_t>(size_) + kMostBesideEnds);
 }
 
 void StoreClient::break_off(const Status& why) {

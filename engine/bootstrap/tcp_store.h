@@ -13,7 +13,8 @@ namespace weft {
 struct Joined {
   Fd socket;
   wire::FrameReader reader;  // may hold frames that arrived behind the welcome
-  Rank host_rank;
+  Rank host_rank = kNoRank;
+  int incarnation = 0;
 };
 
 // Owns one thread that sends and receives. It sleeps in poll(2) while nothing happens. Callers put
@@ -28,6 +29,7 @@ class TcpStore final : public StoreClient {
   // Gives the store the server that this process holds. goodbye() then waits for the other ranks.
   void host(std::unique_ptr<RendezvousServer> server) { server_ = std::move(server); }
   Status goodbye(Deadline deadline) override;
+  [[nodiscard]] int incarnation() const override { return joined_.incarnation; }
 
  private:
   TcpStore(const ConnectOptions& options, Joined joined, Fd event_fd, Fd wake);
@@ -42,7 +44,7 @@ class TcpStore final : public StoreClient {
 
   const std::string server_name_;
   std::unique_ptr<RendezvousServer> server_;  // outlives the connection to it
-  Joined joined_;                             // used by the thread only
+  Joined joined_;                             // all but the incarnation for the thread only
   Fd wake_;
   std::mutex outgoing_mutex_;
   // Frames of callers. Bounded by the number of callers, because each waits for its reply.

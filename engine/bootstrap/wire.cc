@@ -52,6 +52,7 @@ class Cursor {
   std::uint16_t u16() { return static_cast<std::uint16_t>(little(2)); }
   std::uint32_t u32() { return little(4); }
   Rank rank() { return static_cast<Rank>(u32()); }
+  int incarnation() { return static_cast<int>(u32()); }
   std::array<std::uint8_t, 32> bytes32() {
     std::array<std::uint8_t, 32> value{};
     const std::string_view taken = take(value.size());
@@ -137,13 +138,18 @@ std::string encode_hello(const Hello& hello) {
   return Writer(Type::hello)
       .rank(hello.rank)
       .u32(hello.size)
+      .u8(hello.may_return ? 1 : 0)
       .bytes(hello.nonce)
       .bytes(hello.proof)
       .finish();
 }
 
 std::string encode_welcome(const Welcome& welcome) {
-  return Writer(Type::welcome).rank(welcome.host_rank).bytes(welcome.proof).finish();
+  return Writer(Type::welcome)
+      .rank(welcome.host_rank)
+      .u32(static_cast<std::uint32_t>(welcome.incarnation))
+      .bytes(welcome.proof)
+      .finish();
 }
 
 std::string encode_refused(const Status& status) {
@@ -187,6 +193,7 @@ std::string encode_event(const StoreEvent& event) {
   return Writer(Type::event)
       .u8(static_cast<std::uint8_t>(event.kind))
       .rank(event.rank)
+      .u32(static_cast<std::uint32_t>(event.incarnation))
       .bytes(cut(event.reason))
       .finish();
 }
@@ -203,9 +210,11 @@ Result<Hello> decode_hello(const Frame& frame) {
   Hello hello{};
   hello.rank = in.rank();
   hello.size = in.u32();
+  const std::uint8_t may_return = in.u8();
+  hello.may_return = may_return == 1;
   hello.nonce = in.bytes32();
   hello.proof = in.bytes32();
-  if (frame.type != Type::hello || !in.complete()) return malformed("hello");
+  if (frame.type != Type::hello || !in.complete() || may_return > 1) return malformed("hello");
   return hello;
 }
 
@@ -213,8 +222,10 @@ Result<Welcome> decode_welcome(const Frame& frame) {
   Cursor in(frame.body);
   Welcome welcome{};
   welcome.host_rank = in.rank();
+  welcome.incarnation = in.incarnation();
   welcome.proof = in.bytes32();
-  if (frame.type != Type::welcome || !in.complete()) return malformed("welcome");
+  if (frame.type != Type::welcome || !in.complete() || welcome.incarnation < 0)
+    return malformed("welcome");
   return welcome;
 }
 
@@ -277,12 +288,13 @@ Result<StoreEvent> decode_event(const Frame& frame) {
   Cursor in(frame.body);
   const std::uint8_t kind = in.u8();
   const Rank rank = in.rank();
+  const int incarnation = in.incarnation();
   std::string reason = in.rest();
-  if (frame.type != Type::event || !in.complete() ||
-      kind > static_cast<std::uint8_t>(StoreEvent::Kind::lost)) {
+  if (frame.type != Type::event || !in.complete() || incarnation < 0 ||
+      kind > static_cast<std::uint8_t>(StoreEvent::Kind::returned)) {
     return malformed("event");
   }
-  return StoreEvent{static_cast<StoreEvent::Kind>(kind), rank, std::move(reason)};
+  return StoreEvent{static_cast<StoreEvent::Kind>(kind), rank, std::move(reason), incarnation};
 }
 
 }  // namespace weft::wire

@@ -5,8 +5,8 @@
 //
 //   type       direction  body
 //   challenge  s -> c     nonce[32]                                first frame, sent on accept
-//   hello      c -> s     rank i32, size u32, nonce[32], proof[32]
-//   welcome    s -> c     host rank i32, proof[32]
+//   hello      c -> s     rank i32, size u32, may return u8, nonce[32], proof[32]
+//   welcome    s -> c     host rank i32, incarnation u32, proof[32]
 //   refused    s -> c     code u8, text                            the server closes after it
 //   put        c -> s     id u32, key length u16, key, value
 //   get        c -> s     id u32, from i32, key
@@ -14,7 +14,7 @@
 //   give_up    c -> s     id u32                                   of the request that is given up
 //   leave      c -> s     id u32, reason                           empty if the rank has not failed
 //   reply      s -> c     id u32, code u8, rank i32, value (code ok) or text
-//   event      s -> c     kind u8, rank i32, reason
+//   event      s -> c     kind u8, rank i32, incarnation u32, reason
 //
 // The header and the refused frame have the same form in every version of the protocol. So a rank
 // and a server of different versions can say why they do not work together. All input is checked:
@@ -34,7 +34,7 @@
 
 namespace weft::wire {
 
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 12;
 // The largest body: a put of the largest key and value. Before a connection has joined, bodies are
 // limited to kMaxStrangerBody.
@@ -66,11 +66,13 @@ struct Frame {
 struct Hello {
   Rank rank;
   std::uint32_t size;
+  bool may_return;  // in the place of a rank that is gone
   Nonce nonce;
   Proof proof;
 };
 struct Welcome {
   Rank host_rank;
+  int incarnation;  // how often the rank's number had been given before
   Proof proof;
 };
 

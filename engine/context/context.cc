@@ -43,14 +43,14 @@ Result<std::unique_ptr<Context>> Context::from_environment() {
   return create(config, std::move(store));
 }
 
+const Config& Context::config() const {
+  return healing_ ? healing_->config() : core_->config();
+}
 Rank Context::rank() const {
-  return core_->config().rank;
+  return config().rank;
 }
 int Context::size() const {
-  return core_->config().size;
-}
-const Config& Context::config() const {
-  return core_->config();
+  return config().size;
 }
 Status Context::set_graph(Graph graph, bool weighted) {
   if (is_forked_child()) return forked_child_error("set_graph");
@@ -73,57 +73,58 @@ Context::Placement placement_or_none(Context::Core& core) {
 
 Result<Context::Placement> Context::placement() const {
   if (is_forked_child()) return forked_child_error("placement");
-  return core_->placement();
+  return core()->placement();
 }
 int Context::local_rank() const {
-  return placement_or_none(*core_).local_rank;
+  return placement_or_none(*core()).local_rank;
 }
 int Context::local_size() const {
-  return placement_or_none(*core_).local_size;
+  return placement_or_none(*core()).local_size;
 }
 int Context::machine_rank() const {
-  return placement_or_none(*core_).machine_rank;
+  return placement_or_none(*core()).machine_rank;
 }
 int Context::machine_size() const {
-  return placement_or_none(*core_).machine_size;
+  return placement_or_none(*core()).machine_size;
 }
 bool Context::is_homogeneous() const {
-  return placement_or_none(*core_).is_homogeneous;
+  return placement_or_none(*core()).is_homogeneous;
 }
 Status Context::set_machine_graph(Graph graph, bool weighted) {
   if (is_forked_child()) return forked_child_error("set_machine_graph");
   if (healing_) WEFT_RETURN_IF_ERROR(healing_->check_whole("set_machine_graph"));
-  return core_->set_machine_graph(graph, weighted);
+  return core()->set_machine_graph(graph, weighted);
 }
 std::optional<Graph> Context::machine_graph() const {
   if (is_forked_child()) return std::nullopt;
-  return core_->machine_graph();
+  return core()->machine_graph();
 }
 Result<Window> Context::win_create(const Output& tensor, std::string_view name,
                                    const WindowOptions& options) {
   if (is_forked_child()) return forked_child_error("win_create");
   if (healing_) WEFT_RETURN_IF_ERROR(healing_->check_whole("win_create"));
-  return core_->windows().create(tensor, name, options, core_->shared_lane());
+  const std::shared_ptr<Core> core = this->core();
+  return core->windows().create(tensor, name, options, core->shared_lane());
 }
 Result<Window> Context::window(std::string_view name) const {
   if (is_forked_child()) return forked_child_error("window");
-  return core_->windows().find(name);
+  return core()->windows().find(name);
 }
 std::vector<std::string> Context::window_names() const {
   if (is_forked_child()) return {};
-  return core_->windows().names();
+  return core()->windows().names();
 }
 Status Context::win_free(std::string_view name) {
   if (is_forked_child()) return forked_child_error("win_free");
-  return core_->windows().free(name);
+  return core()->windows().free(name);
 }
 Status Context::win_free_all() {
   if (is_forked_child()) return forked_child_error("win_free_all");
-  return core_->windows().free_all();
+  return core()->windows().free_all();
 }
 Status Context::win_fence() {
   if (is_forked_child()) return forked_child_error("win_fence");
-  return core_->windows().fence();
+  return core()->windows().fence();
 }
 Result<bool> Context::has_message(Rank from) {
   if (is_forked_child()) return forked_child_error("has_message");
@@ -226,7 +227,7 @@ WEFT_OPERATION(group_average, (const Input& x, const Output& y, std::span<const 
 Result<Named> Context::named(const NamedOptions& options) {
   if (is_forked_child()) return forked_child_error("named");
   if (healing_) WEFT_RETURN_IF_ERROR(healing_->check_whole("named"));
-  return core_->named(options);
+  return core()->named(options);
 }
 
 Result<std::unique_ptr<Context>> Context::split(int color, int key) {
@@ -234,6 +235,15 @@ Result<std::unique_ptr<Context>> Context::split(int color, int key) {
   WEFT_ASSIGN(std::shared_ptr<Core> core, core()->split(color, key));
   if (core == nullptr) return std::unique_ptr<Context>();
   return std::unique_ptr<Context>(new Context(std::move(core)));
+}
+
+Result<std::vector<Rank>> Context::admit(std::span<const Output> state) {
+  if (is_forked_child()) return forked_child_error("admit");
+  if (!healing_)
+    return Status(Code::invalid_argument,
+                  "admit: only a context of OnDeath::skip (WEFT_ON_DEATH=skip) goes on "
+                  "when ranks die and lets ranks in");
+  return healing_->admit(state);
 }
 
 Result<std::unique_ptr<Context>> Context::shrink() {

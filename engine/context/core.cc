@@ -96,7 +96,9 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
   decided.size = rank_map.size();
   decided.rank = rank_map.rank();
   WEFT_ASSIGN(decided.transports, agreed_transports(decided, *store));
+  const bool has_returned = store->incarnation() != 0;
   store.reset();
+  if (has_returned) rank_map = rank_map.alone(number);
   return open_at(std::move(decided), rank_map, number, {});
 }
 

@@ -49,6 +49,7 @@ namespace weft {
 // token, which the functions take.
 class Context::Core : public std::enable_shared_from_this<Context::Core>, private MetricSource {
  public:
+  // A rank that has come back to its job is alone in its core.
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of a new context of the ranks with this color; null for kNoColor. Collective.
   Result<std::shared_ptr<Core>> split(int color, int key);
@@ -57,8 +58,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   // from others of that purpose and these ranks.
   Result<std::shared_ptr<Core>> among(const std::vector<Rank>& ranks, std::string_view purpose,
                                       std::string_view number, Extra extra = Extra::none);
-  // The core of a new context of those of these ranks that are left (survivors.h).
-  Result<std::shared_ptr<Core>> left(const std::vector<Rank>& ranks);
+  // The core of a new context of those that are left, with ranks that are let in perhaps (survivors.h).
+  Result<std::shared_ptr<Core>> left(const RankMap& left);
+  [[nodiscard]] const RankMap& rank_map() const { return rank_map_; }
+  [[nodiscard]] std::uint16_t number() const { return number_; }
   // The core of a new context of all ranks that are left. Collective over them.
   Result<std::shared_ptr<Core>> shrink();
   // Fails the context, unless it has failed, and tells the others why.

@@ -28,6 +28,7 @@ void Failures::check_liveness() {
   follow_others();
   rank_map_.events().tell_events();
   if (listen() || !lane_.failure().ok() || check_gone()) return;
+  if (const Status status = rank_map_.look(); !status.ok()) return fail(status);
   if (rails_ != nullptr) {
     if (const Status status = rails_->ask_again(); !status.ok()) return fail(status);
   }

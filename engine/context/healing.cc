@@ -19,13 +19,40 @@ constexpr std::size_t kManyInFlight = 16;
 
 }  // namespace
 
+namespace {
+
+// A rank that has come back is alone in its core.
+Config seen_by_user(const Context::Core& core) {
+  Config config = core.config();
+  const Store& store = core.rank_map().events().store();
+  if (core.rank_map().is_outside()) {
+    config.rank = store.rank();
+    config.size = store.size();
+  }
+  return config;
+}
+
+}  // namespace
+
 Context::Healing::Healing(std::shared_ptr<Core> first)
     : first_(std::move(first)),
-      present_(std::make_shared<const Survivors>(
-          Survivors{ranks_of_size(first_->config().size), first_})),
+      config_(seen_by_user(*first_)),
+      present_(std::make_shared<const Survivors>(Survivors{ranks_of_size(config_.size), first_})),
       numbers_(present_->ranks),
-      given_(first_->graph()),
-      graph_(std::make_shared<const Graph>(given_)) {}
+      given_(*exponential_graph(config_.size)),
+      graph_(std::make_shared<const Graph>(given_)),
+      is_outside_(first_->rank_map().is_outside()),
+      needs_state_(is_outside_) {
+  if (!is_outside_) return;
+  present_ = std::make_shared<const Survivors>(Survivors{{config_.rank}, first_});
+  number_ranks();
+}
+
+void Context::Healing::number_ranks() {
+  std::ranges::fill(numbers_, kNoRank);
+  for (std::size_t number = 0; number < present_->ranks.size(); ++number)
+    numbers_[static_cast<std::size_t>(present_->ranks[number])] = static_cast<Rank>(number);
+}
 
 Context::Healing::~Healing() {
   close();
@@ -91,6 +118,7 @@ Status Context::Healing::run(const Request& request) {
     Lock lock(mutex_);
     wait_until_healed(lock);
     WEFT_RETURN_IF_ERROR(failure_);
+    WEFT_RETURN_IF_ERROR(check_inside(name(request.collective)));
     call = new_call(request);
     Status status = translate(request, here);
     if (status.ok() && call->index != kNotCounted && call->index < resumed_at_)
@@ -127,6 +155,7 @@ Result<Handle> Context::Healing::start(const Request& request) {
     Lock lock(mutex_);
     wait_until_healed(lock);
     WEFT_RETURN_IF_ERROR(failure_);
+    WEFT_RETURN_IF_ERROR(check_inside(name(request.collective)));
     if (in_flight_.size() >= kManyInFlight) forget_ended();
     call = new_call(request);
     in_flight_.push_back(call);
@@ -204,30 +233,26 @@ Status Context::Healing::in_users_numbers(const Survivors& in, const Status& sta
 }
 
 // One thread of the process heals. Blocking calls of others end first, because the core has failed.
-Status Context::Healing::heal(const Present& failed, const Status& why) {
+Status Context::Healing::heal(const Present& failed, const Status& why,
+                              std::optional<Entrance> entrance) {
   Lock lock(mutex_);
   wait_until_healed(lock);
   WEFT_RETURN_IF_ERROR(failure_);
   if (present_ != failed) return {};
   is_healing_ = true;
   lock.unlock();
-  failed->core->give_up(why);
+  if (!why.ok()) failed->core->give_up(why);
   lock.lock();
   changed_.wait(lock, [this] { return blocking_ == 0; });
   forget_ended();
-  std::uint64_t resumed_at = 0;
-  const std::uint64_t done = done_;
   lock.unlock();
-  const auto meet = [&](Core& core) {
-    const Input own{&done, 1, DataType::u64};
-    const Output all{&resumed_at, 1, DataType::u64};
-    return core.run(Request{
-        .collective = Collective::allreduce, .input = own, .output = all, .op = ReduceOp::max});
-  };
-  Result<Survivors> left = find_survivors(*first_, *failed, why, meet);
+  Passage passage{.from = failed, .entrance = std::move(entrance)};
+  Meeting meeting{.meet = [&](const Survivors& all) { return meet(all, passage); }, .look = {}};
+  if (first_->rank_map().is_jobs_own()) meeting.look = [&] { return look(passage); };
+  Result<Survivors> left = find_survivors(*first_, config_.rank, *failed, why, meeting);
   lock.lock();
   if (left.ok()) {
-    adopt(*std::move(left), resumed_at);
+    adopt(*std::move(left), passage);
   } else {
     failure_ = left.status();
   }
@@ -245,21 +270,25 @@ void Context::Healing::forget_ended() {
     if (has_ended(call)) end(*call, {});
 }
 
-void Context::Healing::adopt(Survivors left, std::uint64_t resumed_at) {
+void Context::Healing::adopt(Survivors left, const Passage& passage) {
   const std::shared_ptr<const Graph> before = graph_;
-  std::vector<Rank> gone;
-  std::ranges::set_difference(present_->ranks, left.ranks, std::back_inserter(gone));
   failed_.push_back(std::exchange(present_, std::make_shared<const Survivors>(std::move(left))));
-  std::ranges::fill(numbers_, kNoRank);
-  for (std::size_t number = 0; number < present_->ranks.size(); ++number)
-    numbers_[static_cast<std::size_t>(present_->ranks[number])] = static_cast<Rank>(number);
-  resumed_at_ = resumed_at;
+  const std::vector<Rank> were = failed_.back()->ranks;
+  number_ranks();
+  resumed_at_ = passage.resumed_at;
+  if (passage.entrance) {
+    done_ = std::max(done_, passage.entrance->resumed_at);
+    for (const Newcomer& each : passage.entrance->newcomers)
+      if (is_present(each.seat.rank)) let_in_.push_back(each.seat.rank);
+  }
+  const bool was_outside = std::exchange(is_outside_, false);
+  if (was_outside) calls_ = done_ = resumed_at_;
   graphs_before_.push_back(before);
   if (const Status healed = set_healed_graph(given_, weighted_); !healed.ok()) {
     failure_ = healed;
     return;
   }
-  tell(gone, *before);
+  if (!was_outside) tell(were, *before);
   for (const std::shared_ptr<Call>& call : std::vector(in_flight_)) {
     call->restore();
     begin_again(*call);
@@ -290,13 +319,11 @@ void Context::Healing::begin_again(Call& call) {
 }
 
 Status Context::Healing::set_graph(const Graph& graph, bool weighted) {
-  if (graph.size() != first_->config().size) return first_->set_graph(graph, weighted);
-  std::vector<std::shared_ptr<Call>> before;
-  {
-    const Lock lock(mutex_);
-    before = in_flight_;
+  if (graph.size() != config_.size) {
+    return Status(Code::invalid_argument, fmt::format("set_graph: {} has {} ranks, the job has {}",
+                                                      graph.name(), graph.size(), config_.size));
   }
-  for (const std::shared_ptr<Call>& call : before) (void)finish(*call);
+  finish_all();
   Lock lock(mutex_);
   wait_until_healed(lock);
   WEFT_RETURN_IF_ERROR(failure_);
@@ -307,8 +334,8 @@ Status Context::Healing::set_graph(const Graph& graph, bool weighted) {
 }
 
 Status Context::Healing::set_healed_graph(const Graph& given, bool weighted) {
-  if (!has_lost_any()) {
-    WEFT_RETURN_IF_ERROR(first_->set_graph(given, weighted));
+  if (is_whole()) {
+    WEFT_RETURN_IF_ERROR(present_->core->set_graph(given, weighted));
     graph_ = std::make_shared<const Graph>(given);
     return {};
   }
@@ -318,7 +345,7 @@ Status Context::Healing::set_healed_graph(const Graph& given, bool weighted) {
   }
   std::vector<Rank> gone;
   for (std::size_t rank = 0; rank < numbers_.size(); ++rank)
-    if (numbers_[rank] == kNoRank) gone.push_back(static_cast<Rank>(rank));
+    if (!is_present(static_cast<Rank>(rank))) gone.push_back(static_cast<Rank>(rank));
   WEFT_ASSIGN(left, without(left, gone));
   WEFT_ASSIGN(const Graph here, among(left, present_->ranks));
   WEFT_RETURN_IF_ERROR(present_->core->set_graph(here, true));
@@ -326,18 +353,24 @@ Status Context::Healing::set_healed_graph(const Graph& given, bool weighted) {
   return {};
 }
 
-// The first of those that are left says it to all.
-void Context::Healing::tell(const std::vector<Rank>& gone, const Graph& before) const {
-  const bool is_first = present_->ranks.front() == first_->config().rank;
-  const LogScope scope({first_->config().log, first_->config().rank});
-  std::string text = fmt::format("rank{} {} gone: the context goes on with {} of {} ranks",
-                                 gone.size() == 1 ? "" : "s", fmt::join(gone, ", "),
-                                 present_->ranks.size(), numbers_.size());
+// The first of those that are there says it to all.
+void Context::Healing::tell(const std::vector<Rank>& before, const Graph& graph_before) const {
+  std::vector<Rank> gone, back;
+  std::ranges::set_difference(before, present_->ranks, std::back_inserter(gone));
+  std::ranges::set_difference(present_->ranks, before, std::back_inserter(back));
+  const auto first = std::ranges::find_if(before, [this](Rank rank) { return is_present(rank); });
+  const bool is_first = *first == config_.rank;
+  const LogScope scope({config_.log, config_.rank});
+  const auto list = [](const std::vector<Rank>& ranks, std::string_view what) {
+    if (ranks.empty()) return std::string();
+    return fmt::format("rank{} {} {} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "),
+                       ranks.size() == 1 ? "is" : "are", what);
+  };
+  std::string text = fmt::format("{}{}{}: the context goes on with {} of {} ranks",
+                                 list(gone, "gone"), gone.empty() || back.empty() ? "" : ", ",
+                                 list(back, "back"), present_->ranks.size(), numbers_.size());
   if (is_first && numbers_.size() <= kMostForGap) {
-    std::vector<Rank> were = gone;
-    were.insert(were.end(), present_->ranks.begin(), present_->ranks.end());
-    std::ranges::sort(were);
-    const Result<Graph> old = among(before, were), now = among(*graph_, present_->ranks);
+    const Result<Graph> old = among(graph_before, before), now = among(*graph_, present_->ranks);
     if (old.ok() && now.ok()) {
       text += fmt::format("; spectral gap {:.3f}, before {:.3f}", mixing(*now).spectral_gap,
                           mixing(*old).spectral_gap);

@@ -12,19 +12,17 @@ namespace weft {
 
 Status Context::Healing::translate(const Request& request, Translated& to) const {
   to.request = request;
-  if (!has_lost_any()) return {};
+  if (is_whole()) return {};
   const std::string_view what = name(request.collective);
   const auto lost = [&](Rank rank, std::string_view part) {
     return Status(Code::peer_died, fmt::format("{}: rank {}, {}, is gone", what, rank, part), rank);
   };
-  const auto first_gone =
-      static_cast<Rank>(std::ranges::find(numbers_, kNoRank) - numbers_.begin());
   if (has<kHasCounts>(request.collective))
-    return lost(first_gone,
+    return lost(first_gone(),
                 "which has a part in the result (Context::shrink() makes a context without it)");
   if (request.collective == Collective::hierarchical_neighbor_allreduce)
     return lost(
-        first_gone,
+        first_gone(),
         "of which the graph of machines counts (Context::shrink() makes a context without it)");
   if (has<kHasRoot>(request.collective)) {
     if (!is_present(request.root)) return lost(request.root, "the root");
@@ -61,12 +59,15 @@ Status Context::Healing::translate(const Request& request, Translated& to) const
   return {};
 }
 
-// A run binds its call anew, as the core may be another one by then.
+Rank Context::Healing::first_gone() const {
+  return static_cast<Rank>(std::ranges::find(numbers_, kNoRank) - numbers_.begin());
+}
 
 Status Context::Healing::check_whole(const char* what) {
   const Lock lock(mutex_);
-  if (!has_lost_any()) return {};
-  const auto gone = static_cast<Rank>(std::ranges::find(numbers_, kNoRank) - numbers_.begin());
+  WEFT_RETURN_IF_ERROR(check_inside(what));
+  if (is_whole()) return {};
+  const Rank gone = first_gone();
   return Status(
       Code::peer_died,
       fmt::format("{}: rank {} is gone; Context::shrink() makes a context without it", what, gone),
@@ -81,6 +82,7 @@ Result<bool> Context::Healing::has_message(Rank from) {
       Lock lock(mutex_);
       wait_until_healed(lock);
       WEFT_RETURN_IF_ERROR(failure_);
+      WEFT_RETURN_IF_ERROR(check_inside("has_message"));
       in = present_;
       if (!is_present(from))
         return Status(Code::peer_died, fmt::format("has_message: rank {} is gone", from), from);
@@ -93,6 +95,7 @@ Result<bool> Context::Healing::has_message(Rank from) {
   }
 }
 
+// A run binds its call anew, as the core may be another one by then.
 class Context::Healing::Again final : public PreparedOperation {
  public:
   Again(std::shared_ptr<Healing> healing, const Request& request)
@@ -140,7 +143,8 @@ Result<Prepared> Context::Healing::prepare(const Request& request) {
   {
     const Lock lock(mutex_);
     WEFT_RETURN_IF_ERROR(failure_);
-    if (!has_lost_any()) whole = first_;
+    WEFT_RETURN_IF_ERROR(check_inside(name(request.collective)));
+    if (is_whole()) whole = present_->core;
   }
   if (whole != nullptr) {
     const Status status = whole->prepare(request).status();

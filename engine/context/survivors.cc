@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace weft {
@@ -18,35 +19,109 @@ Status in_numbers_of(const std::vector<Rank>& ranks, const Status& status) {
                 rank);
 }
 
+namespace {
+
+// Those of these ranks that are not gone, as numbers in `present`, and in those of the first core.
+struct Left {
+  std::vector<Rank> numbers, ranks;
+};
+
+Left left_of(const Survivors& present, const Status& why) {
+  Left left;
+  for (std::size_t number = 0; number < present.ranks.size(); ++number) {
+    const auto rank = static_cast<Rank>(number);
+    const bool is_named = is_gone(why) && why.rank() == rank;
+    if (is_named || present.core->is_gone(rank)) continue;
+    left.numbers.push_back(rank);
+    left.ranks.push_back(present.ranks[number]);
+  }
+  return left;
+}
+
+// Those of an entrance that are not in a core and not gone.
+std::vector<Seat> missing_of(const Entrance& entrance, const RankMap& present) {
+  std::vector<Seat> seats = entrance.members;
+  for (const Newcomer& each : entrance.newcomers) seats.push_back(each.seat);
+  std::erase_if(seats, [&](const Seat& seat) {
+    for (Rank rank = 0; rank < present.size(); ++rank)
+      if (present.seat(rank).rank == seat.rank) return true;
+    return present.events().is_gone(seat);
+  });
+  return seats;
+}
+
+// Looks for an entrance while this rank waits for others in a core that is tried. They may have seen one and go
+// another way.
+class Lookout {
+ public:
+  explicit Lookout(Look look) : look_(std::move(look)) {}
+  // An error once there is an entrance.
+  Status look() {
+    constexpr std::int64_t kPauseNs = 10'000'000;
+    const std::lock_guard lock(mutex_);
+    if (!look_ || now_ns() < next_ns_) return {};
+    next_ns_ = now_ns() + kPauseNs;
+    WEFT_ASSIGN(const Entrance* const entrance, look_());
+    has_seen_ = entrance != nullptr;
+    return has_seen_ ? Status(Code::closed, "ranks are let in") : Status();
+  }
+  // No look after this. Returns whether there was an entrance.
+  bool end() {
+    const std::lock_guard lock(mutex_);
+    look_ = nullptr;
+    return has_seen_;
+  }
+
+ private:
+  std::mutex mutex_;
+  Look look_;
+  std::int64_t next_ns_ = 0;
+  bool has_seen_ = false;
+};
+
+}  // namespace
+
 // Cores that were tried stay open until the end, so that nobody takes this rank for gone.
-Result<Survivors> find_survivors(Context::Core& first, Survivors present, Status why,
-                                 const std::function<Status(Context::Core&)>& meet) {
+Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors present, Status why,
+                                 const Meeting& meeting) {
   std::vector<std::shared_ptr<Context::Core>> tried;
+  const Entrance* entrance = nullptr;
   while (true) {
-    std::vector<Rank> left;
-    for (std::size_t number = 0; number < present.ranks.size(); ++number) {
-      const auto rank = static_cast<Rank>(number);
-      const bool is_named = is_gone(why) && why.rank() == rank;
-      if (!is_named && !present.core->is_gone(rank)) left.push_back(present.ranks[number]);
+    const bool looks = entrance == nullptr && meeting.look != nullptr;
+    if (looks) {
+      WEFT_ASSIGN(entrance, meeting.look());
     }
+    auto [numbers, ranks] = left_of(present, why);
     // Nobody is gone, or the others take this rank for gone.
-    const bool is_here = std::ranges::binary_search(left, first.config().rank);
-    if (is_gone(why) && (left.size() == present.ranks.size() || !is_here))
-      return in_numbers_of(present.ranks, why);
-    WEFT_ASSIGN(std::shared_ptr<Context::Core> core, first.left(left));
+    const bool is_here = std::ranges::binary_search(ranks, own);
+    const bool is_same = numbers.size() == present.ranks.size() && !(looks && entrance != nullptr);
+    if (is_gone(why) && (is_same || !is_here)) return in_numbers_of(present.ranks, why);
+    const RankMap& map = present.core->rank_map();
+    std::shared_ptr<Context::Core> core;
+    const auto lookout = std::make_shared<Lookout>(entrance == nullptr ? meeting.look : nullptr);
+    if (looks && entrance != nullptr) {
+      const std::vector<Seat> joining = missing_of(*entrance, map);
+      const RankMap joined = map.joined_by(joining, numbers, first.number(), entrance->number);
+      ranks.clear();
+      for (Rank rank = 0; rank < joined.size(); ++rank) ranks.push_back(joined.seat(rank).rank);
+      WEFT_ASSIGN(core, first.left(joined));
+    } else {
+      const auto look = [lookout] { return lookout->look(); };
+      WEFT_ASSIGN(core, first.left(map.left(numbers, first.number()).with_look(look)));
+    }
     tried.push_back(core);
-    why = meet(*core);
-    present = {std::move(left), std::move(core)};
+    present = {std::move(ranks), std::move(core)};
+    why = meeting.meet(present);
+    const bool goes_another_way = lookout->end();
     if (why.ok()) return present;
-    if (!is_gone(why)) return in_numbers_of(present.ranks, why);
+    if (!goes_another_way && !is_gone(why)) return in_numbers_of(present.ranks, why);
   }
 }
 
-Result<std::shared_ptr<Context::Core>> Context::Core::left(const std::vector<Rank>& ranks) {
+Result<std::shared_ptr<Context::Core>> Context::Core::left(const RankMap& left) {
   Config config = config_;
   if (config.local_size == 0) config.local_size = config.size;
-  RankMap left = rank_map_.left(ranks, number_);
-  if (!config.trace.empty()) config.trace += fmt::format(".{}", digest_of(ranks));
+  if (!config.trace.empty()) config.trace += fmt::format(".{}", left.digest());
   return open_at(std::move(config), left, number_, hardware_);
 }
 
@@ -72,9 +147,12 @@ Result<std::shared_ptr<Context::Core>> Context::Core::shrink() {
     const Lane::Hold hold(lane_);
     if (has_failed()) why = lane_.failure();
   }
-  const auto meet = [](Core& core) { return core.run(Request{.collective = Collective::barrier}); };
+  const auto meet = [](const Survivors& all) {
+    return all.core->run(Request{.collective = Collective::barrier});
+  };
   WEFT_ASSIGN(Survivors left,
-              find_survivors(*this, {ranks_of_size(config_.size), shared_from_this()}, why, meet));
+              find_survivors(*this, config_.rank, {ranks_of_size(config_.size), shared_from_this()},
+                             why, {.meet = meet, .look = {}}));
   return std::move(left.core);
 }
 

@@ -1,5 +1,5 @@
 // survivors: the ranks that are left of a context when others have died or left, and a new context of
-// theirs. They agree on who is left without any exchange: each opens a context under a name that
+// theirs, into which ranks that have come back may be let. They agree on who is left without any exchange: each opens a context under a name that
 // stands for the ranks that it takes for alive. If one of these is gone, those who did not know it learn
 // it there, and all go on to the next context. A death ends a context on all ranks, so no rank
 // stays in one that others have given up. Internal to the module.
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/context/core.h"
+#include "engine/context/entrance.h"
 #include "engine/membership/membership.h"
 
 namespace weft {
@@ -19,13 +20,21 @@ struct Survivors {
   std::shared_ptr<Context::Core> core;  // theirs
 };
 
-// Collective over those that are left. `first`: the core in whose numbers the ranks are. `present`: who was
-// left last, with their core, in which somebody is gone perhaps. `meet` is the first that they do
-// together, on each core that is tried, and has a barrier in it. If its error is not that a rank is gone, it
-// is returned. `why`: how the present core has failed; it names a rank that is gone. Errors name ranks by the
-// numbers of `first`.
-[[nodiscard]] Result<Survivors> find_survivors(Context::Core& first, Survivors present, Status why,
-                                               const std::function<Status(Context::Core&)>& meet);
+// Looks whether ranks are let in; null as long as none are. Does not wait.
+using Look = std::function<Result<const Entrance*>()>;
+
+struct Meeting {
+  // The first that they do together, on each core that is tried. It has a barrier in it. If its error is not that a
+  // rank is gone, it is returned.
+  std::function<Status(const Survivors&)> meet;
+  Look look;  // empty: no rank can be let in
+};
+
+// Collective over those that are left. `first`: the core in whose numbers the ranks are. `own`: this rank, in these.
+// `present`: who was left last, with their core, in which somebody is gone perhaps. `why`: how the present core
+// has failed; it names a rank that is gone. Or ok, if only ranks are let in. Errors name ranks by the numbers of `first`.
+[[nodiscard]] Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors present,
+                                               Status why, const Meeting& meeting);
 
 // The status of a context of these ranks, in the numbers that they have there.
 [[nodiscard]] Status in_numbers_of(const std::vector<Rank>& ranks, const Status& status);

@@ -10,41 +10,96 @@ namespace weft {
 
 RankMap RankMap::among(const std::vector<Rank>& ranks, const std::string& name) const {
   RankMap rank_map(events_);
-  for (const Rank rank : ranks) rank_map.ranks_.push_back(in_job(rank));
+  for (const Rank rank : ranks) rank_map.seats_.push_back(seat(rank));
   rank_map.prefix_ = rank_map.origin_ = prefix_ + name;
   return rank_map;
 }
 
 RankMap RankMap::left(const std::vector<Rank>& ranks, std::uint16_t context) const {
+  std::vector<Seat> seats;
+  for (const Rank rank : ranks) seats.push_back(seat(rank));
+  return of_those_left(std::move(seats), context, entrances_);
+}
+
+RankMap RankMap::joined_by(const std::vector<Seat>& newcomers, const std::vector<Rank>& left,
+                           std::uint16_t context, int entrances) const {
+  std::vector<Seat> seats = newcomers;
+  for (const Rank rank : left) seats.push_back(seat(rank));
+  std::ranges::sort(seats, {}, &Seat::rank);
+  return of_those_left(std::move(seats), context, entrances);
+}
+
+RankMap RankMap::of_those_left(std::vector<Seat> seats, std::uint16_t context,
+                               int entrances) const {
   RankMap rank_map(events_);
-  for (const Rank rank : ranks) rank_map.ranks_.push_back(in_job(rank));
+  rank_map.seats_ = std::move(seats);
   rank_map.origin_ = origin_;
+  rank_map.entrances_ = entrances;
   const std::string name =
-      fmt::format("{}left/{}/{}", origin_, context, digest_of(rank_map.ranks_));
+      fmt::format("{}left/{}/{}/{}", origin_, context, entrances, rank_map.digest());
   rank_map.prefix_ = fmt::format("{}/{}/", name, events_->next_of(name));
   return rank_map;
 }
 
-// FNV-1a.
-std::string digest_of(const std::vector<Rank>& ranks) {
-  std::uint64_t digest = 0xcbf2'9ce4'8422'2325;
-  for (const Rank rank : ranks) {
-    for (int byte = 0; byte < 4; ++byte) {
-      digest ^= static_cast<std::uint64_t>(rank >> (8 * byte)) & 0xFF;
-      digest *= 0x100'0000'01b3;
-    }
-  }
-  return fmt::format("{}-{:016x}", ranks.size(), digest);
+RankMap RankMap::alone(std::uint16_t context) const {
+  RankMap rank_map(events_);
+  const Seat own{events_->store().rank(), events_->store().incarnation()};
+  rank_map.seats_ = {own};
+  rank_map.is_outside_ = true;
+  rank_map.prefix_ = fmt::format("alone/{}/{}/{}/", context, own.rank, own.incarnation);
+  return rank_map;
 }
 
-Rank RankMap::in_job(Rank rank) const {
-  return ranks_.empty() ? rank : ranks_[static_cast<std::size_t>(rank)];
+RankMap RankMap::with_look(std::function<Status()> look) const {
+  RankMap rank_map = *this;
+  rank_map.look_ = std::move(look);
+  return rank_map;
+}
+
+namespace {
+
+// FNV-1a.
+class Digest {
+ public:
+  void add(std::int32_t value) {
+    for (int byte = 0; byte < 4; ++byte) {
+      digest_ ^= static_cast<std::uint64_t>(value >> (8 * byte)) & 0xFF;
+      digest_ *= 0x100'0000'01b3;
+    }
+  }
+  [[nodiscard]] std::string text(std::size_t ranks) const {
+    return fmt::format("{}-{:016x}", ranks, digest_);
+  }
+
+ private:
+  std::uint64_t digest_ = 0xcbf2'9ce4'8422'2325;
+};
+
+}  // namespace
+
+std::string RankMap::digest() const {
+  Digest digest;
+  for (Rank rank = 0; rank < size(); ++rank) {
+    digest.add(seat(rank).rank);
+    digest.add(seat(rank).incarnation);
+  }
+  return digest.text(static_cast<std::size_t>(size()));
+}
+
+std::string digest_of(const std::vector<Rank>& ranks) {
+  Digest digest;
+  for (const Rank rank : ranks) digest.add(rank);
+  return digest.text(ranks.size());
+}
+
+Seat RankMap::seat(Rank rank) const {
+  return seats_.empty() ? Seat{rank, 0} : seats_[static_cast<std::size_t>(rank)];
 }
 
 Rank RankMap::number_of(Rank in_job) const {
-  if (ranks_.empty()) return in_job;
-  const auto found = std::ranges::find(ranks_, in_job);
-  return found == ranks_.end() ? kNoRank : static_cast<Rank>(found - ranks_.begin());
+  if (seats_.empty()) return in_job;
+  const auto found = std::ranges::find(seats_, in_job, &Seat::rank);
+  return found == seats_.end() ? kNoRank : static_cast<Rank>(found - seats_.begin());
 }
 
 Rank RankMap::rank() const {
@@ -52,7 +107,7 @@ Rank RankMap::rank() const {
 }
 
 int RankMap::size() const {
-  return ranks_.empty() ? events_->store().size() : static_cast<int>(ranks_.size());
+  return seats_.empty() ? events_->store().size() : static_cast<int>(seats_.size());
 }
 
 Status RankMap::put(const std::string& key, std::string bytes) const {
@@ -64,7 +119,7 @@ Result<std::string> RankMap::get_from(Rank rank, const std::string& key, Deadlin
   constexpr int kLongestTurnMs = 100;
   for (int turn_ms = 5;; turn_ms = std::min(2 * turn_ms, kLongestTurnMs)) {
     const Deadline turn = Deadline::after_ms(std::min(turn_ms, deadline.left_ms()));
-    Result<std::string> bytes = events_->store().get_from(in_job(rank), prefix_ + key, turn);
+    Result<std::string> bytes = events_->store().get_from(seat(rank).rank, prefix_ + key, turn);
     const Status& status = bytes.status();
     if (bytes.ok()) return bytes;
     if (status.code() != Code::timed_out || deadline.passed()) {
@@ -74,6 +129,7 @@ Result<std::string> RankMap::get_from(Rank rank, const std::string& key, Deadlin
                     fmt::format("{} (ranks are counted in the whole job)", status.text()), here);
     }
     WEFT_RETURN_IF_ERROR(why_in_vain());
+    WEFT_RETURN_IF_ERROR(look());
   }
 }
 
@@ -83,7 +139,8 @@ Status RankMap::why_in_vain() const {
     const Rank number = number_of(event.rank);
     const bool is_death = event.kind == StoreEvent::Kind::died;
     const bool is_departure = event.kind == StoreEvent::Kind::left && is_of_survivors;
-    if (number == kNoRank || !(is_death || is_departure)) continue;
+    const bool is_here = number != kNoRank && seat(number) == Seat{event.rank, event.incarnation};
+    if (!is_here || !(is_death || is_departure)) continue;
     return Status(is_death ? Code::peer_died : Code::peer_left,
                   is_death ? fmt::format("rank {} died: {}", number, event.reason)
                            : fmt::format("rank {} left the job", number),

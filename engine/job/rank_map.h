@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,11 +24,27 @@ class RankMap {
   // map it is made from, of the same origin and number of the context, by whoever has heard of more deaths or fewer. The origin is
   // the first map, or one that among() has made.
   [[nodiscard]] RankMap left(const std::vector<Rank>& ranks, std::uint16_t context) const;
+  // The same of the job's own map, with ranks that are let in. All are sorted by rank. `entrances`: how often
+  // ranks were let in, with this time.
+  [[nodiscard]] RankMap joined_by(const std::vector<Seat>& newcomers, const std::vector<Rank>& left,
+                                  std::uint16_t context, int entrances) const;
+  // The map of this rank alone, which has come back to a job and is not let in yet.
+  [[nodiscard]] RankMap alone(std::uint16_t context) const;
+  // A copy whose waits also end with the error of `look`, which every turn of a wait calls. So does look().
+  [[nodiscard]] RankMap with_look(std::function<Status()> look) const;
+  [[nodiscard]] Status look() const { return look_ ? look_() : Status(); }
 
   // What tells the contexts of a job apart; empty: the job's own.
   [[nodiscard]] const std::string& prefix() const { return prefix_; }
   [[nodiscard]] Rank rank() const;
   [[nodiscard]] int size() const;
+  [[nodiscard]] Seat seat(Rank rank) const;
+  [[nodiscard]] int entrances() const { return entrances_; }
+  // A name for these seats, which is as short for a thousand of them.
+  [[nodiscard]] std::string digest() const;
+  // Whether it is that of alone(); and whether it is that or the job's own.
+  [[nodiscard]] bool is_outside() const { return is_outside_; }
+  [[nodiscard]] bool is_jobs_own() const { return prefix_.empty() || is_outside_; }
   Status put(const std::string& key, std::string bytes) const;
   // Waits until the rank has put it. The wait also ends when another rank has died: the context has failed
   // then, and the one that is waited for may never come. Among survivors, likewise when one has left.
@@ -36,20 +53,24 @@ class RankMap {
 
   [[nodiscard]] StoreEvents& events() const { return *events_; }
   // From now on the membership gets the events of these ranks, with their numbers here.
-  void add(Membership* membership) const { events_->add(membership, ranks_); }
+  void add(Membership* membership) const { events_->add(membership, seats_); }
 
  private:
+  [[nodiscard]] RankMap of_those_left(std::vector<Seat> seats, std::uint16_t context,
+                                      int entrances) const;
   // An error if somebody is gone, so that others may never come.
   [[nodiscard]] Status why_in_vain() const;
-  // The number in the job of a rank of this map.
-  [[nodiscard]] Rank in_job(Rank rank) const;
   // The number here of a rank of the job; kNoRank: it is not of this map.
   [[nodiscard]] Rank number_of(Rank in_job) const;
 
   std::shared_ptr<StoreEvents> events_;
-  std::vector<Rank> ranks_;  // numbers in the job, by number here; empty: all ranks, unchanged
-  std::string prefix_;       // of all keys
-  std::string origin_;       // the prefix of the origin
+  std::vector<Seat>
+      seats_;  // numbers in the job, by number here; empty: all ranks as they were at first
+  std::string prefix_;  // of all keys
+  std::string origin_;  // the prefix of the origin
+  int entrances_ = 0;
+  bool is_outside_ = false;
+  std::function<Status()> look_;  // empty: none
 };
 
 // A name for a set of ranks, which is as short for a thousand of them.

@@ -38,13 +38,16 @@ StoreEvents::~StoreEvents() {
 }
 
 void StoreEvents::tell(const Listener& listener, const StoreEvent& event) {
-  // The end of the rendezvous is not reported, because transfers continue without it.
-  if (event.kind == StoreEvent::Kind::lost) return;
+  // The end of the rendezvous is not reported, because transfers continue without it. A rank that has
+  // returned is of no context yet.
+  if (event.kind == StoreEvent::Kind::lost || event.kind == StoreEvent::Kind::returned) return;
   Rank rank = event.rank;
-  if (!listener.ranks.empty()) {
-    const auto found = std::ranges::find(listener.ranks, rank);
-    if (found == listener.ranks.end()) return;
-    rank = static_cast<Rank>(found - listener.ranks.begin());
+  if (!listener.seats.empty()) {
+    const auto found = std::ranges::find(listener.seats, Seat{rank, event.incarnation});
+    if (found == listener.seats.end()) return;
+    rank = static_cast<Rank>(found - listener.seats.begin());
+  } else if (event.incarnation != 0) {
+    return;
   }
   if (event.kind == StoreEvent::Kind::left) {
     listener.membership->mark_left(rank);
@@ -53,9 +56,9 @@ void StoreEvents::tell(const Listener& listener, const StoreEvent& event) {
   }
 }
 
-void StoreEvents::add(Membership* membership, std::vector<Rank> ranks) {
+void StoreEvents::add(Membership* membership, std::vector<Seat> seats) {
   const std::lock_guard lock(mutex_);
-  listeners_.push_back({membership, std::move(ranks)});
+  listeners_.push_back({membership, std::move(seats)});
   for (const StoreEvent& event : seen_) tell(listeners_.back(), event);
 }
 
@@ -71,6 +74,42 @@ std::vector<StoreEvent> StoreEvents::seen() {
   return seen_;
 }
 
+namespace {
+
+bool is_end(const StoreEvent& event) {
+  return event.kind == StoreEvent::Kind::died || event.kind == StoreEvent::Kind::left;
+}
+
+// The last event of each rank.
+std::map<Rank, StoreEvent> last_of_each(const std::vector<StoreEvent>& events) {
+  std::map<Rank, StoreEvent> last;
+  for (const StoreEvent& event : events)
+    if (event.rank != kNoRank) last[event.rank] = event;
+  return last;
+}
+
+}  // namespace
+
+std::vector<Seat> StoreEvents::returned() {
+  std::vector<Seat> seats;
+  if (tell_events(); !has_any_returned_) return seats;
+  for (const auto& [rank, event] : last_of_each(seen()))
+    if (event.kind == StoreEvent::Kind::returned) seats.push_back({rank, event.incarnation});
+  return seats;
+}
+
+int StoreEvents::count_gone() {
+  const std::map<Rank, StoreEvent> last = last_of_each(seen());
+  return static_cast<int>(
+      std::ranges::count_if(last, [](const auto& entry) { return is_end(entry.second); }));
+}
+
+bool StoreEvents::is_gone(const Seat& seat) {
+  return std::ranges::any_of(seen(), [&](const StoreEvent& event) {
+    return is_end(event) && Seat{event.rank, event.incarnation} == seat;
+  });
+}
+
 int StoreEvents::next_of(const std::string& name) {
   const std::lock_guard lock(mutex_);
   return uses_[name]++;
@@ -80,6 +119,7 @@ void StoreEvents::tell_events() {
   const std::lock_guard lock(mutex_);
   while (std::optional<StoreEvent> event = store_->next_event()) {
     for (const Listener& listener : listeners_) tell(listener, *event);
+    if (event->kind == StoreEvent::Kind::returned) has_any_returned_ = true;
     seen_.push_back(std::move(*event));
   }
 }

@@ -2,6 +2,7 @@
 // tell_events() reads the store's events (a rank left, a rank died), and all contexts get them.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,13 @@
 #include "engine/membership/membership.h"
 
 namespace weft {
+
+// One of the processes that have the number of a rank in the course of a job.
+struct Seat {
+  Rank rank = 0;
+  int incarnation = 0;  // how often the number had been given before
+  bool operator==(const Seat&) const = default;
+};
 
 // Thread safe. It lives as long as a context uses its store. The destructor says the store's goodbye
 // if nobody else holds the store.
@@ -25,15 +33,21 @@ class StoreEvents {
   StoreEvents& operator=(const StoreEvents&) = delete;
 
   [[nodiscard]] Store& store() const { return *store_; }
-  // From now on reports events to the membership, and first those that were read before. `ranks`:
-  // the ranks of the job that have the numbers 0, 1, … in the membership's context; empty: all
-  // ranks of the job, with the same numbers. Events of other ranks are not reported to it.
-  void add(Membership* membership, std::vector<Rank> ranks = {});
+  // From now on reports events to the membership, and first those that were read before. `seats`:
+  // those that have the numbers 0, 1, … in the membership's context; empty: all ranks of the job as they were
+  // at first, with the same numbers. Events of others are not reported to it.
+  void add(Membership* membership, std::vector<Seat> seats = {});
   void remove(Membership* membership);
   // Reports the store's new events to the memberships. Does not wait.
   void tell_events();
   // The events so far, after tell_events().
   [[nodiscard]] std::vector<StoreEvent> seen();
+  // Of the events so far: the seats of ranks that have returned and are there, and whether any ever has.
+  [[nodiscard]] std::vector<Seat> returned();
+  [[nodiscard]] bool has_any_returned() const { return has_any_returned_; }
+  [[nodiscard]] bool is_gone(const Seat& seat);
+  // The ranks that are gone now.
+  [[nodiscard]] int count_gone();
   // Counts the uses of a name: 0, 1, … in the order of the calls.
   [[nodiscard]] int next_of(const std::string& name);
 
@@ -42,12 +56,13 @@ class StoreEvents {
   std::mutex mutex_;
   struct Listener {
     Membership* membership;
-    std::vector<Rank> ranks;
+    std::vector<Seat> seats;
   };
   static void tell(const Listener& listener, const StoreEvent& event);
 
   std::vector<Listener> listeners_;
   std::vector<StoreEvent> seen_;  // for listeners that are added later
+  std::atomic<bool> has_any_returned_ = false;
   std::map<std::string, int> uses_;
 };
 

@@ -80,7 +80,7 @@ class Context {
   Status set_graph(Graph graph, bool weighted = false);
   [[nodiscard]] const Graph& graph() const;
 
-  // Where this rank is. Two ranks are on the same machine if they name the same one (WEFT_HOST), or
+  // Where this rank is, among members(). Two ranks are on the same machine if they name the same one (WEFT_HOST), or
   // run under one kernel and one host name. Only the ranks of this context count, also after a
   // split. All ranks have the same answer. The first call reads one value of each rank from the
   // Store.
@@ -264,6 +264,16 @@ class Context {
   // then all call shrink() again, on that context. Ranks may hear of a death at different times, so each waits for the
   // others at most until its deadline. MPI's fault tolerance (ULFM) calls this MPIX_Comm_shrink.
   Result<std::unique_ptr<Context>> shrink();
+
+  // Lets in ranks that have come back: with OnDeath::skip a new process may take the number of a rank that is gone
+  // (`weft run --restart`). Collective over members(), between two steps: no operation is in flight, and
+  // windows and named operations of before are of no further use if somebody comes in. A rank that has come back
+  // calls it first, and waits here until the others call it, at most until its deadline. `state`: what a rank
+  // needs to go on, such as the model, the optimizer and the number of the step; the same sizes and types on
+  // all ranks, in host memory. A rank that comes in takes that of its first in-neighbor that is there,
+  // and compares checksums (CRC32C). Other ranks keep theirs. Returns the ranks that came in, ascending; as
+  // long as nobody waits, the call is an allreduce of 8 bytes.
+  Result<std::vector<Rank>> admit(std::span<const Output> state);
 
   // What this context holds and has done; for tools and tests.
   struct Usage {

@@ -8,7 +8,8 @@
 // Rules of the table:
 //  - A key is written once. Putting the same bytes again is allowed, other bytes are an error. So
 //    every rank gets the same value at any time. Users prefix their keys ("shm/3/segment").
-//  - A rank joins once. After it has left or died, no other process gets its number.
+//  - A rank joins once. After it has left or died, its number is given again only to a process that
+//    asks to come back (OnDeath::skip), as its next incarnation. Not over PMIx.
 //  - If all ranks have left, and none has died, they may all join anew and find an empty table. So
 //    a program may end Weft and start it again. A rank that comes back before the last one has left
 //    waits for that.
@@ -43,13 +44,15 @@ inline constexpr std::size_t kMaxStoreWaits = 64;          // gets and fences in
 // Something happened to another rank.
 struct StoreEvent {
   enum class Kind : std::uint8_t {
-    left,  // the rank said goodbye
-    died,  // the rank ended without goodbye; the reason says how that was noticed
-    lost,  // the rendezvous itself ended, so no event follows (rank: kNoRank)
+    left,      // the rank said goodbye
+    died,      // the rank ended without goodbye; the reason says how that was noticed
+    lost,      // the rendezvous itself ended, so no event follows (rank: kNoRank)
+    returned,  // a process has the number of a rank that was gone
   };
   Kind kind;
   Rank rank;
-  std::string reason;  // for a person
+  std::string reason;   // for a person
+  int incarnation = 0;  // of the rank: how often its number had been given before
 };
 
 // One rank's connection to the job. Every function may be called by any thread at any time. Each
@@ -64,6 +67,9 @@ class Store {
 
   [[nodiscard]] virtual Rank rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
+  // How often this rank's number had been given before. Not 0: the rank has come back to a job that
+  // goes on without it.
+  [[nodiscard]] virtual int incarnation() const { return 0; }
 
   // Stores `bytes` under `key`. Returns when all ranks can get them.
   virtual Status put(std::string key, std::string bytes) = 0;

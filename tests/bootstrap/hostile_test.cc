@@ -87,15 +87,15 @@ TEST_F(Hostile, AnotherProtocolIsRefused) {
 }
 
 TEST_F(Hostile, AnotherVersionIsRefused) {
-  std::string hello = wire::encode_hello({1, 2, {}, {}});
-  hello[4] = 2;
+  std::string hello = wire::encode_hello({1, 2, false, {}, {}});
+  hello[4] = 1;
   const Status status = told(*server_, hello);
   EXPECT_EQ(status.code(), Code::mismatch);
-  EXPECT_TRUE(contains(status.text(), "version 2")) << status.to_string();
+  EXPECT_TRUE(contains(status.text(), "version 1")) << status.to_string();
 }
 
 TEST_F(Hostile, AnOversizedLengthIsRefusedUnread) {
-  std::string header = wire::encode_hello({1, 2, {}, {}}).substr(0, wire::kHeaderBytes);
+  std::string header = wire::encode_hello({1, 2, false, {}, {}}).substr(0, wire::kHeaderBytes);
   header[10] = 1;  // 64 KiB more than a stranger may send
   EXPECT_EQ(told(*server_, header).code(), Code::invalid_argument);
 }
@@ -106,14 +106,14 @@ TEST_F(Hostile, ARequestBeforeTheHelloIsRefused) {
 }
 
 TEST_F(Hostile, AProofOfNothingIsRefused) {
-  EXPECT_EQ(told(*server_, wire::encode_hello({1, 2, {}, {}})).code(), Code::no_permission);
+  EXPECT_EQ(told(*server_, wire::encode_hello({1, 2, false, {}, {}})).code(), Code::no_permission);
 }
 
 TEST_F(Hostile, RandomStreamsAreRefused) {
   std::mt19937 random(7);
   for (int i = 0; i < 100; ++i) {
     std::string bytes =
-        i % 2 == 0 ? "" : wire::encode_hello({1, 2, {}, {}}).substr(0, 12 + random() % 60);
+        i % 2 == 0 ? "" : wire::encode_hello({1, 2, false, {}, {}}).substr(0, 12 + random() % 60);
     const std::size_t more = 1 + random() % 2000;
     for (std::size_t k = 0; k < more; ++k) bytes.push_back(static_cast<char>(random()));
     const Fd socket = knock(*server_);
@@ -169,7 +169,7 @@ Handshake record_handshake(const RendezvousServer& server) {
   const proof::Claim claim{1, 2, asked, proof::fresh_nonce().value()};
   const wire::Proof proof = proof::make(kKey, proof::Side::rank, claim);
   good.challenge = wire::encode_challenge(asked);
-  good.hello = wire::encode_hello({claim.rank, claim.size, claim.rank_nonce, proof});
+  good.hello = wire::encode_hello({claim.rank, claim.size, false, claim.rank_nonce, proof});
   say(good.socket, good.hello);
   good.welcome = wire::encode_welcome(wire::decode_welcome(hear_frame(good.socket)).value());
   return good;
@@ -267,7 +267,7 @@ TEST(Client, RefusesAServerThatIsNone) {
 
 TEST(Client, RefusesAServerThatDoesNotKnowTheKey) {
   const Status status =
-      meet_impostor(wire::encode_challenge({}) + wire::encode_welcome({kNoRank, {}}));
+      meet_impostor(wire::encode_challenge({}) + wire::encode_welcome({kNoRank, 0, {}}));
   EXPECT_EQ(status.code(), Code::no_permission) << status.to_string();
 }
 
@@ -283,8 +283,8 @@ TEST(Client, RefusesAServerOfAnotherVersion) {
   challenge[4] = wire::kVersion + 1;
   const Status status = meet_impostor(challenge);
   EXPECT_EQ(status.code(), Code::mismatch);
-  EXPECT_TRUE(contains(status.text(), "version 2")) << status.to_string();
-  EXPECT_TRUE(contains(status.text(), "this side version 1")) << status.to_string();
+  EXPECT_TRUE(contains(status.text(), "version 3")) << status.to_string();
+  EXPECT_TRUE(contains(status.text(), "this side version 2")) << status.to_string();
 }
 
 }  // namespace

@@ -330,5 +330,58 @@ TEST(JobKey, IsLongAndNew) {
   EXPECT_NE(one, make_job_key().value());
 }
 
+// A process that asks to come back gets the number of a rank that is gone.
+TEST(TcpStore, ARankThatIsGoneComesBackAsItsNextIncarnation) {
+  Job job = tcp_job(3);
+  const auto come_back = [&](Rank rank) {
+    ConnectOptions options = rank_options(*job.server, rank, 3);
+    options.may_return = true;
+    auto store = connect_store(options, patient());
+    EXPECT_TRUE(store.ok()) << store.status().to_string();
+    return store.ok() ? *store : nullptr;
+  };
+  Store& other = *job.ranks[0];
+  for (int incarnation = 1; incarnation <= 2; ++incarnation) {
+    job.ranks[2].reset();
+    StoreEvent event = wait_for_event(other);
+    EXPECT_EQ(event.kind, StoreEvent::Kind::died);
+    EXPECT_EQ(event.incarnation, incarnation - 1);
+    EXPECT_EQ(refusal(rank_options(*job.server, 2, 3)).code(), Code::mismatch);
+    job.ranks[2] = come_back(2);
+    ASSERT_NE(job.ranks[2], nullptr);
+    EXPECT_EQ(job.ranks[2]->incarnation(), incarnation);
+    event = wait_for_event(other);
+    EXPECT_EQ(event.kind, StoreEvent::Kind::returned);
+    EXPECT_EQ(event.rank, 2);
+    EXPECT_EQ(event.incarnation, incarnation);
+  }
+  // It waits for its turn where its predecessor is there, and hears of those who came back before it.
+  ASSERT_TRUE(job.ranks[1]->goodbye(patient()).ok());
+  job.ranks[1] = come_back(1);
+  ASSERT_NE(job.ranks[1], nullptr);
+  const StoreEvent seen = wait_for_event(*job.ranks[1]);
+  EXPECT_EQ(seen.kind, StoreEvent::Kind::returned);
+  EXPECT_EQ(seen.rank, 2);
+  EXPECT_EQ(seen.incarnation, 2);
+  ASSERT_TRUE(job.ranks[2]->put("key", "value").ok());
+  EXPECT_EQ(job.ranks[1]->get_from(2, "key", patient()).value(), "value");
+}
+
+TEST(TcpStore, ARankWaitsToComeBackWhileItsPredecessorIsThere) {
+  Job job = tcp_job(2);
+  ConnectOptions options = rank_options(*job.server, 1, 2);
+  options.may_return = true;
+  const Status early = connect_store(options, Deadline::after_ms(50)).status();
+  EXPECT_EQ(early.code(), Code::timed_out);
+  EXPECT_TRUE(contains(early.text(), "when it is gone")) << early.to_string();
+  std::thread next([&] {
+    const auto store = connect_store(options, patient());
+    ASSERT_TRUE(store.ok()) << store.status().to_string();
+    EXPECT_EQ((*store)->incarnation(), 1);
+  });
+  job.ranks[1].reset();
+  next.join();
+}
+
 }  // namespace
 }  // namespace weft::testing

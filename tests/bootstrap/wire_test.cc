@@ -18,17 +18,17 @@ Frame frame_of(std::string_view bytes) {
   return first_frame(bytes).value().value();
 }
 
-TEST(Wire, TheBytesOfVersionOneAreFrozen) {
+TEST(Wire, TheBytesOfVersionTwoAreFrozen) {
   const BoardRequest put{BoardRequest::Kind::put, 0x01020304, kNoRank, "k", "vw"};
   const std::string expected(
-      "WEFT\x01\x05\0\0\x09\0\0\0"
+      "WEFT\x02\x05\0\0\x09\0\0\0"
       "\x04\x03\x02\x01"
       "\x01\0"
       "kvw",
       21);
   EXPECT_EQ(encode_request(put), expected);
   const std::string fence(
-      "WEFT\x01\x07\0\0\x04\0\0\0"
+      "WEFT\x02\x07\0\0\x04\0\0\0"
       "\x07\0\0\0",
       16);
   EXPECT_EQ(encode_request({BoardRequest::Kind::fence, 7, kNoRank, {}, {}}), fence);
@@ -65,6 +65,13 @@ TEST(Wire, RepliesAndEventsComeBackAsTheyWent) {
   EXPECT_EQ(event.kind, StoreEvent::Kind::left);
   EXPECT_EQ(event.rank, 2);
   EXPECT_EQ(event.reason, "why");
+  const StoreEvent back =
+      decode_event(frame_of(encode_event({StoreEvent::Kind::returned, 1, {}, 5}))).value();
+  EXPECT_EQ(back.kind, StoreEvent::Kind::returned);
+  EXPECT_EQ(back.incarnation, 5);
+  const Hello hello = decode_hello(frame_of(encode_hello({1, 2, true, {}, {}}))).value();
+  EXPECT_TRUE(hello.may_return);
+  EXPECT_EQ(decode_welcome(frame_of(encode_welcome({kNoRank, 3, {}}))).value().incarnation, 3);
 }
 
 TEST(Wire, FramesAreCutFromAStreamThatComesByteByByte) {
@@ -82,7 +89,7 @@ TEST(Wire, FramesAreCutFromAStreamThatComesByteByByte) {
 }
 
 TEST(Wire, EveryTruncationAndEveryExtraByteIsRefused) {
-  const Frame whole = frame_of(encode_hello({1, 2, {}, {}}));
+  const Frame whole = frame_of(encode_hello({1, 2, false, {}, {}}));
   for (std::size_t length = 0; length < whole.body.size(); ++length) {
     EXPECT_FALSE(decode_hello({whole.type, whole.body.substr(0, length)}).ok()) << length;
   }

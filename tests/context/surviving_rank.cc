@@ -4,10 +4,12 @@
 //   surviving_rank skip R…     the same under WEFT_ON_DEATH=skip, while the others average with their neighbors
 //   surviving_rank together R…  the same, and all R die in the same step
 //   surviving_rank started R…  the same with three operations in flight
+//   surviving_rank back R…     under `weft run --restart 1`: the ranks R come back, and go on where a neighbor is
 // Each rank prints how its job ended and exits with 0: the test reads the lines.
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -108,6 +110,41 @@ Status skip(Context& context, const std::vector<Rank>& culprits, std::size_t in_
   return context.barrier();
 }
 
+// Averages with the neighbors until all have made all steps. Each of `culprits` dies once on the way.
+Status come_back(Context& context, const std::vector<Rank>& culprits) {
+  constexpr std::int64_t kStepsBetweenDeaths = 20;
+  const auto last = static_cast<std::int64_t>(culprits.size() + 1) * kStepsBetweenDeaths;
+  std::vector<double> x(3000, context.rank());
+  std::int64_t step = 0;
+  bool is_back = false;
+  const auto let_in = [&]() -> Status {
+    const std::vector<weft::Output> state = {weft::out(x.data(), x.size()), weft::out(&step, 1)};
+    WEFT_ASSIGN(const std::vector<Rank> ranks, context.admit(state));
+    is_back |= std::ranges::count(ranks, context.rank()) != 0;
+    return {};
+  };
+  while (step < last) {
+    WEFT_RETURN_IF_ERROR(let_in());
+    const auto death = static_cast<std::size_t>(step / kStepsBetweenDeaths);
+    if (!is_back && step % kStepsBetweenDeaths == kStepsBetweenDeaths - 1 &&
+        death < culprits.size() && culprits[death] == context.rank())
+      raise(SIGKILL);
+    WEFT_RETURN_IF_ERROR(
+        context.neighbor_allreduce(weft::in(x.data(), x.size()), weft::out(x.data(), x.size())));
+    ++step;
+  }
+  while (std::ssize(context.members()) < context.size()) WEFT_RETURN_IF_ERROR(let_in());
+  std::vector<double> sum(x.size());
+  WEFT_RETURN_IF_ERROR(context.allreduce(
+      weft::in(x.data(), x.size()), weft::out(sum.data(), sum.size()), weft::ReduceOp::average));
+  if (std::abs(sum.front() - x.front()) > 1e-3 || sum.front() != sum.back())
+    return Status(Code::system, "no agreement: " + std::to_string(x.front()) + " of " +
+                                    std::to_string(sum.front()));
+  std::printf("%s, %zu of %d, step %lld\n", is_back ? "came back" : "stayed",
+              context.members().size(), context.size(), static_cast<long long>(step));
+  return context.barrier();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -116,6 +153,7 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) culprits.push_back(std::atoi(argv[i]));
   return weft::test::run_rank([&](Context& context) {
     if (way == "shrink") return shrink(context, culprits);
+    if (way == "back") return come_back(context, culprits);
     return skip(context, culprits, way == "started" ? 3 : 1, way == "together");
   });
 }

@@ -46,7 +46,32 @@ TEST(Survivors, GoOnWhereSeveralDieAtOnce) {
   expect_survivors("together", 6, {1, 2, 5});
 }
 
+// Runs a job of which `killed` die and come back.
+void expect_back(int ranks, const std::set<int>& killed, const std::string& settings = "") {
+  std::string program = SURVIVING_RANK " back";
+  for (const int rank : killed) program += " " + std::to_string(rank);
+  const auto lines = weft::test::run_processes(program, ranks, settings, "--restart 1");
+  const std::string all = ", " + std::to_string(ranks) + " of " + std::to_string(ranks) +
+                          ", step " + std::to_string(20 * (killed.size() + 1));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto said = lines.find(rank);
+    ASSERT_NE(said, lines.end()) << "rank " << rank << " said nothing";
+    const std::string how = killed.contains(rank) ? "came back" : "stayed";
+    EXPECT_NE(said->second.find(how + all), std::string::npos) << said->second;
+    EXPECT_NE(said->second.find("ended ok"), std::string::npos) << said->second;
+  }
+}
+
+TEST(Survivors, LetTheDeadIn) {
+  expect_back(4, {1, 3});
+  expect_back(6, {0, 2, 4});
+}
+
 #ifdef HAS_UCX
+TEST(Survivors, LetTheDeadInOverANetwork) {
+  expect_back(4, {0, 2}, "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo");
+}
+
 TEST(Survivors, GoOnOverANetwork) {
   expect_survivors("together", 5, {1, 2}, "WEFT_TRANSPORTS=ucx WEFT_INTERFACES=lo");
 }

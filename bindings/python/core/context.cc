@@ -3,12 +3,14 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <weft/weft.h>
 
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "bindings/python/core/arrays.h"
 #include "bindings/python/core/bindings.h"
@@ -51,6 +53,20 @@ PyContext shrink(const PyContext& self) {
   using Made = Result<std::unique_ptr<Context>>;
   const Session::Use use = self->context();
   return opened(check(interruptible<Made>([context = use.shared()] { return context->shrink(); })));
+}
+
+// If a signal ends the wait, the arrays live on until the call has ended.
+std::vector<Rank> admit(const PyContext& self,
+                        const std::vector<std::tuple<std::uintptr_t, std::size_t, int>>& state,
+                        nb::object arrays) {
+  std::vector<Output> all;
+  for (const auto& [address, count, dtype] : state)
+    all.push_back({reinterpret_cast<void*>(address), count, type_of(dtype)});
+  const Session::Use use = self->context();
+  return check(interruptible<Result<std::vector<Rank>>>(
+      [context = use.shared(), all, kept = keep(std::move(arrays))] {
+        return context->admit(all);
+      }));
 }
 
 void set_machine_graph(const PyContext& self, const Graph& graph, bool weighted) {
@@ -218,6 +234,12 @@ void bind_context(nb::module_& module) {
       "The ranks that are there, ascending: not those that died or left.");
   type.def("shrink", &shrink,
            "Collective over the ranks that are left: a context of theirs, numbered anew.");
+  type.def(
+      "admit_raw", &admit, nb::arg("state"), nb::arg("keep"),
+      nb::sig(
+          "def admit_raw(self, state: Sequence[tuple[int, int, int]], keep: object) -> list[int]"),
+      "Lets in ranks that have come back. The state is memory given by address, count and type; "
+      "`keep` owns it.");
   bind_context_windows(type);
   bind_context_named(type);
   type.def("usage", &usage, nb::sig("def usage(self) -> dict[str, int]"),

@@ -8,10 +8,10 @@ returns a Handle at once; until that is done, the arrays must be left alone.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, List, Optional, Sequence
 
 from weft import _core
-from weft._arrays import check_prepared, settle
+from weft._arrays import check_prepared, memory_of, settle
 from weft._core import Config, Handle, Prepared, Store
 from weft._every import Instead, Operations
 from weft._named import Named
@@ -61,6 +61,25 @@ class Context(_core.Context, Operations):
                 ctx = ctx.shrink()
         """
         return type(self)(super().shrink())
+
+    def admit(self, state: Sequence[Any] = ()) -> List[int]:
+        """Lets in ranks that have come back; returns the ranks that came in, as a rule none.
+
+        With `WEFT_ON_DEATH=skip` a new process may take the number of a rank that is gone, as under
+        `weft run --restart`. Collective over the members, between two steps. A rank that has come back
+        calls it first, and waits here until the others call it.
+
+            step = np.zeros(1, np.int64)
+            while step[0] < steps:
+                ctx.admit([model, step])   # whoever comes in goes on where its neighbor is
+                ...
+
+        Args:
+            state: what a rank needs to go on: writable arrays in host memory, of the same sizes and types
+                on all ranks. A rank that comes in takes those of its first in-neighbor that is there.
+        """
+        operands = [memory_of(each, "admit", writes=True, moves=True) for each in state]
+        return super().admit_raw([(x.address, x.count, int(x.dtype)) for x in operands], operands)
 
     def prepare(self, operation: str, *args: Any, **options: Any) -> Prepared:
         """An operation with these arrays and options, to be run many times.

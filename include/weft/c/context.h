@@ -29,6 +29,20 @@ WEFT_C_API weft_code weft_context_split(weft_context* context, int32_t color, in
 // Makes a context of the ranks that are left when others have died or left, numbered anew in their
 // order. Collective over those that are left. `context` may have failed because of the others.
 WEFT_C_API weft_code weft_context_shrink(weft_context* context, weft_context** made);
+// Some memory, as count elements of a type.
+typedef struct weft_tensor {
+  void* data;
+  size_t count;
+  weft_data_type type;
+} weft_tensor;
+// Lets in ranks that have come back (WEFT_ON_DEATH=skip, `weft run --restart`). Collective over the members,
+// between two steps; a rank that has come back calls it first, and waits until the others call it. `state`: what
+// a rank needs to go on, the same sizes and types on all ranks, in host memory; a rank that comes in takes
+// that of a neighbor. *count := how many came in; `ranks` has room for `capacity`, and NULL with capacity 0 only
+// counts.
+WEFT_C_API weft_code weft_context_admit(weft_context* context, const weft_tensor* state,
+                                        size_t tensors, int32_t* ranks, size_t capacity,
+                                        size_t* count);
 // Leaves the job. Started operations that are not done fail with WEFT_CLOSED. If other threads have
 // calls running on the context, it leaves when the last of them returns. Later calls on the context
 // are WEFT_CLOSED, except weft_context_close() itself and weft_context_free().

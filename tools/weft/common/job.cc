@@ -74,7 +74,7 @@ Status Job::start() {
   const std::vector<int> cpus = usable_cpus();
   const auto cores = static_cast<int>(cpus.size());
   const std::string size = std::to_string(options_.ranks);
-  std::vector<std::string> common =
+  environment_ =
       with_settings(environment(), {{"WEFT_RANK", "0"},
                                     {"WEFT_SIZE", size},
                                     {"WEFT_LOCAL_RANK", "0"},
@@ -83,20 +83,24 @@ Status Job::start() {
                                     {"WEFT_RENDEZVOUS", rendezvous_->address().to_string()},
                                     {"WEFT_RENDEZVOUS_SERVER", "launcher"},
                                     {"WEFT_JOB_KEY", rendezvous.job_key}});
-  if (options_.pmix || is_asked_for_pmix(common)) WEFT_RETURN_IF_ERROR(start_pmix(common));
+  if (options_.restarts > 0) WEFT_RETURN_IF_ERROR(prepare_restarts());
+  if (options_.pmix || is_asked_for_pmix(environment_))
+    WEFT_RETURN_IF_ERROR(start_pmix(environment_));
   // Every rank would refuse a bad variable; once is enough.
-  const auto settings = with_settings(common, {{"WEFT_LAUNCHER", "weft"}});
+  const auto settings = with_settings(environment_, {{"WEFT_LAUNCHER", "weft"}});
   WEFT_ASSIGN(const Config config, Config::from_entries(settings, UnknownNames::refuse));
   set_log(config.log, kNoRank);
   options_.keeps_going |= config.on_death == OnDeath::skip;
-  WEFT_RETURN_IF_ERROR(Config::from_entries(common, UnknownNames::refuse).status());
+  WEFT_RETURN_IF_ERROR(Config::from_entries(environment_, UnknownNames::refuse).status());
 
   const bool fits = options_.ranks <= cores;
   const bool bind =
       cores > 0 && options_.binding != Binding::none && (fits || options_.binding == Binding::core);
+  if (bind) cpus_ = cpus;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    const int cpu = bind ? cpus[static_cast<std::size_t>(rank % cores)] : -1;
-    WEFT_RETURN_IF_ERROR(start_rank(rank, common, cpu));
+    WEFT_ASSIGN(Process started, start_rank(rank));
+    processes_.push_back(std::move(started));
+    ++running_;
   }
   if (options_.deadline_ms > 0) job_ends_ = Deadline::after_ms(options_.deadline_ms);
   return {};
@@ -110,23 +114,58 @@ Status Job::start_pmix(std::vector<std::string>& environment) {
   return {};
 }
 
-Status Job::start_rank(Rank rank, const std::vector<std::string>& environment, int cpu) {
+// Ranks come back only to a job that goes on without them.
+Status Job::prepare_restarts() {
+  if (options_.pmix || is_asked_for_pmix(environment_))
+    return Status(Code::invalid_argument, "--restart: ranks cannot come back over PMIx");
+  const auto is_policy = [](const std::string& entry) {
+    return entry.starts_with("WEFT_ON_DEATH=");
+  };
+  const auto policy = std::ranges::find_if(environment_, is_policy);
+  if (policy == environment_.end()) {
+    environment_ = with_settings(std::move(environment_), {{"WEFT_ON_DEATH", "skip"}});
+  } else if (*policy == "WEFT_ON_DEATH=fail") {
+    return Status(Code::invalid_argument,
+                  "--restart: with WEFT_ON_DEATH=fail the job ends when a rank dies");
+  }
+  return {};
+}
+
+// Starts a rank that has failed again, if it may be.
+bool Job::restart(Rank rank) {
+  Process& process = processes_[static_cast<std::size_t>(rank)];
+  const int restarts = process.restarts + 1;
+  if (phase_ != Phase::running || restarts > options_.restarts) return false;
+  ::kill(-process.child.pid, SIGKILL);  // what it has left behind
+  Result<Process> started = start_rank(rank);
+  if (!started.ok()) {
+    say(fmt::format("rank {} cannot be started again: {}", rank, started.status().text()));
+    return false;
+  }
+  std::swap(process, *started);
+  process.restarts = restarts;
+  ++running_;
+  say(fmt::format("rank {} is started again (pid {}), {} of {} times", rank, process.child.pid,
+                  restarts, options_.restarts));
+  processes_.push_back(*std::move(started));
+  return true;
+}
+
+Result<Job::Process> Job::start_rank(Rank rank) const {
   const std::string number = std::to_string(rank);
   ChildOptions child;
   child.command = options_.command;
   child.environment =
-      with_settings(environment, {{"WEFT_RANK", number}, {"WEFT_LOCAL_RANK", number}});
+      with_settings(environment_, {{"WEFT_RANK", number}, {"WEFT_LOCAL_RANK", number}});
   if (pmix_ != nullptr) {
     WEFT_ASSIGN(const auto settings, pmix_->environment_of(rank));
     child.environment = with_settings(std::move(child.environment), settings);
   }
-  child.cpu = cpu;
+  if (!cpus_.empty()) child.cpu = cpus_[static_cast<std::size_t>(rank) % cpus_.size()];
   child.must_bind = options_.binding == Binding::core;
   WEFT_ASSIGN(Child started, start_child(child));
   const std::string tag = options_.tag ? fmt::format("[{}] ", rank) : "";
-  processes_.push_back({std::move(started), Tagger(tag), Tagger(tag)});
-  ++running_;
-  return {};
+  return Process{std::move(started), Tagger(tag), Tagger(tag)};
 }
 
 int Job::run() {
@@ -152,7 +191,8 @@ void Job::turn() {
   if (fds[0].revents != 0) read_signals();
   if (fds[1].revents != 0) flush(stdout_);
   if (fds[2].revents != 0) flush(stderr_);
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
+  const std::size_t looked_at = processes_.size();  // a rank that is started again adds one
+  for (std::size_t i = 0; i < looked_at; ++i) {
     const auto rank = static_cast<Rank>(i);
     if (fds[3 * i + 4].revents != 0 || fds[3 * i + 5].revents != 0 || phase_ == Phase::draining)
       read_output(rank);
@@ -281,6 +321,7 @@ void Job::note_end(Rank rank) {
   const bool others_go_on = options_.keeps_going && !all_ended();
   say(fmt::format("rank {} (pid {}) {}{}", rank, process.child.pid, end.how,
                   others_go_on ? "; the others go on" : ""));
+  if (restart(rank)) return;
   if (options_.keeps_going) {
     if (!first_failure_) first_failure_ = end.status;
     return;

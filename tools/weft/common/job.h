@@ -37,7 +37,8 @@ struct JobOptions {
   bool tag = true;
   bool pmix = false;  // be a PMIx server to the ranks too, or fail
   bool keeps_going =
-      false;  // if a rank fails, the others go on; so too where WEFT_ON_DEATH is skip
+      false;         // if a rank fails, the others go on; so too where WEFT_ON_DEATH is skip
+  int restarts = 0;  // how often each rank that fails is started again
   std::vector<std::string> command;
 };
 
@@ -61,9 +62,12 @@ class Job {
     Tagger out;
     Tagger err;
     bool ended = false;
+    int restarts = 0;  // of its rank, so far
   };
 
-  Status start_rank(Rank rank, const std::vector<std::string>& environment, int cpu);
+  Result<Process> start_rank(Rank rank) const;
+  Status prepare_restarts();
+  bool restart(Rank rank);
   Status start_pmix(std::vector<std::string>& environment);
   void turn();
   void advance();
@@ -88,7 +92,10 @@ class Job {
   std::unique_ptr<RendezvousServer> rendezvous_;
   std::unique_ptr<PmixServer> pmix_;  // null where there is no PMIx
   Fd signals_;
-  std::vector<Process> processes_;  // element r is rank r
+  std::vector<std::string> environment_;  // of every rank
+  std::vector<int> cpus_;  // rank r runs on number r modulo their number; empty: on any
+  std::vector<Process>
+      processes_;  // element r is rank r; behind them those that were started again
   Sink stdout_;
   Sink stderr_;
   Phase phase_ = Phase::running;

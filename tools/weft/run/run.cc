@@ -21,7 +21,8 @@ too. Standard input is empty; output lines begin with [rank].
 When a rank fails, `weft run` says which and how, gives the others a grace to report their own errors,
 then ends them with SIGTERM and, a grace later, with SIGKILL. The exit status is the first failing
 rank's (128 + signal when a signal ended it), 130 after Ctrl-C, 124 after --deadline. With --keep-going
-the others go on, and the exit status is 0 if one of them ends well. No process
+the others go on, and the exit status is 0 if one of them ends well. With --restart N so too, and the
+rank is started again: its program calls Context::admit() between two steps, as the others do. No process
 remains, whatever the ranks have started.
 
 Examples:
@@ -80,6 +81,11 @@ void add_run(CLI::App& app, Action& action) {
       ->option_text("auto|core|none");
   command->add_flag("--keep-going", job.keeps_going,
                     "If a rank fails, let the others go on; so too where WEFT_ON_DEATH is skip");
+  command
+      ->add_option("--restart", job.restarts,
+                   "Start each rank that fails again, up to N times (sets WEFT_ON_DEATH=skip)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->option_text("N");
   command->add_flag("--pmix", job.pmix, "Be a PMIx server to the ranks, for MPI programs");
   command
       ->add_option("--deadline", arguments->deadline_s,

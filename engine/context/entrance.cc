@@ -1,0 +1,178 @@
+// entrance: its text, and the transfer of the state.
+#include "engine/context/entrance.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <utility>
+
+#include "engine/context/operands.h"
+#include "engine/digest/crc32c.h"
+#include "engine/gpu/gpu.h"
+#include "verbs/cuda/cuda.h"
+
+namespace weft {
+namespace {
+
+// Numbers with a space behind each.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+  template <typename Number>
+  Number next() {
+    Number number{};
+    const char* const end = text_.data() + text_.size();
+    const auto [rest, error] = std::from_chars(text_.data(), end, number);
+    is_good_ = is_good_ && error == std::errc() && rest != end && *rest == ' ' && number >= 0;
+    text_ = is_good_ ? std::string_view(rest + 1, end) : std::string_view();
+    return is_good_ ? number : Number{};
+  }
+  [[nodiscard]] bool is_good() const { return is_good_; }
+  [[nodiscard]] bool is_at_end() const { return is_good_ && text_.empty(); }
+
+ private:
+  std::string_view text_;
+  bool is_good_ = true;
+};
+
+// What the receiver of a tensor compares.
+struct Header {
+  std::uint64_t bytes = 0;
+  std::uint64_t type = 0;
+  std::uint64_t checksum = 0;
+};
+static_assert(sizeof(Header) == 3 * sizeof(std::uint64_t));
+
+std::size_t bytes_of(const Output& tensor) {
+  return tensor.count * size_of(tensor.type);
+}
+
+std::uint32_t checksum_of(const Output& tensor) {
+  return crc32c(tensor.data, bytes_of(tensor));
+}
+
+Status send(Context::Core& core, const Input& what, Rank to) {
+  return core.run(Request{.collective = Collective::send, .input = what, .peer = to});
+}
+
+Status recv(Context::Core& core, const Output& what, Rank from) {
+  return core.run(
+      Request{.collective = Collective::send, .output = what, .peer = from, .receives = true});
+}
+
+// Headers, or a number, as numbers.
+template <typename Value>
+constexpr std::size_t kNumbers = sizeof(Value) / sizeof(std::uint64_t);
+template <typename Value>
+Input numbers_in(const std::vector<Value>& all) {
+  return {all.data(), all.size() * kNumbers<Value>, DataType::u64};
+}
+template <typename Value>
+Output numbers_out(std::vector<Value>& all) {
+  return {all.data(), all.size() * kNumbers<Value>, DataType::u64};
+}
+
+}  // namespace
+
+std::string invitation_key(const Seat& newcomer, std::uint16_t context) {
+  return fmt::format("{}/entrance of/{}/{}", context, newcomer.rank, newcomer.incarnation);
+}
+
+std::string Entrance::to_text() const {
+  std::string text = fmt::format("{} {} {} ", number, resumed_at, members.size());
+  for (const Seat& seat : members) text += fmt::format("{} {} ", seat.rank, seat.incarnation);
+  for (const Newcomer& each : newcomers)
+    text += fmt::format("{} {} {} ", each.seat.rank, each.seat.incarnation, each.giver);
+  return text;
+}
+
+Result<Entrance> Entrance::from_text(std::string_view text) {
+  Reader in(text);
+  Entrance entrance;
+  entrance.number = in.next<int>();
+  entrance.resumed_at = in.next<std::uint64_t>();
+  const auto members = in.next<std::uint32_t>();
+  const auto seat = [&in] {
+    const Rank rank = in.next<Rank>();
+    return Seat{rank, in.next<int>()};
+  };
+  while (in.is_good() && entrance.members.size() < members) entrance.members.push_back(seat());
+  while (in.is_good() && !in.is_at_end()) {
+    const Seat newcomer = seat();
+    entrance.newcomers.push_back({newcomer, in.next<Rank>()});
+  }
+  if (!in.is_good())
+    return Status(Code::mismatch, "admit: the store holds no entrance, but something else");
+  return entrance;
+}
+
+Status check_state(std::span<const Output> state) {
+  for (const Output& tensor : state) {
+    if (!is_count_of_memory(tensor.count, tensor.type))
+      return invalid(fmt::format("admit: a tensor of {} elements", tensor.count));
+    if (tensor.data == nullptr && tensor.count != 0)
+      return invalid("admit: a tensor of the state has no memory");
+    if (may_have_gpu_memory() && gpu_memory(tensor.data).has_value())
+      return invalid(
+          "admit: a tensor of the state is in GPU memory; copy it to host memory and back");
+  }
+  return {};
+}
+
+Status give_state(Context::Core& core, Rank to, std::span<const Output> state) {
+  const std::vector<std::uint64_t> count = {state.size()};
+  WEFT_RETURN_IF_ERROR(send(core, numbers_in(count), to));
+  std::vector<Header> headers;
+  for (const Output& tensor : state)
+    headers.push_back(
+        {bytes_of(tensor), static_cast<std::uint64_t>(tensor.type), checksum_of(tensor)});
+  if (!headers.empty()) WEFT_RETURN_IF_ERROR(send(core, numbers_in(headers), to));
+  for (const Output& tensor : state) {
+    if (tensor.count != 0)
+      WEFT_RETURN_IF_ERROR(send(core, {tensor.data, bytes_of(tensor), DataType::bytes}, to));
+  }
+  return {};
+}
+
+Status take_state(Context::Core& core, Rank from, std::span<const Output> state) {
+  std::vector<std::uint64_t> count(1);
+  WEFT_RETURN_IF_ERROR(recv(core, numbers_out(count), from));
+  if (count[0] != state.size()) {
+    return Status(Code::mismatch,
+                  fmt::format("admit: rank {} gives a state of {} tensors, this rank has {}", from,
+                              count[0], state.size()),
+                  from);
+  }
+  std::vector<Header> headers(state.size());
+  if (!headers.empty()) WEFT_RETURN_IF_ERROR(recv(core, numbers_out(headers), from));
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const Output& tensor = state[i];
+    const Header& header = headers[i];
+    if (header.bytes != bytes_of(tensor) ||
+        header.type != static_cast<std::uint64_t>(tensor.type)) {
+      return Status(
+          Code::mismatch,
+          fmt::format("admit: tensor {} of rank {} has {} bytes of type {}, that of this "
+                      "rank {} bytes of {}",
+                      i, from, header.bytes,
+                      header.type < kDataTypes ? name(static_cast<DataType>(header.type)) : "?",
+                      bytes_of(tensor), name(tensor.type)),
+          from);
+    }
+    if (tensor.count == 0) continue;
+    WEFT_RETURN_IF_ERROR(recv(core, {tensor.data, bytes_of(tensor), DataType::bytes}, from));
+    if (checksum_of(tensor) != header.checksum) {
+      return Status(
+          Code::mismatch,
+          fmt::format("admit: tensor {} has another checksum here than on rank {}, which gave it",
+                      i, from),
+          from);
+    }
+  }
+  return {};
+}
+
+}  // namespace weft
