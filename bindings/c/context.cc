@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "bindings/c/arrays.h"
 #include "bindings/c/objects.h"
 
 namespace {

@@ -109,6 +109,40 @@ Result<Entrance> Entrance::from_text(std::string_view text) {
   return entrance;
 }
 
+Status give_graph(Context::Core& core, Rank to, const GivenGraph& given) {
+  const std::vector<Edge> edges = given.graph.edges();
+  const std::vector<std::uint64_t> sizes = {edges.size(), given.graph.name().size(),
+                                            given.weighted ? 1U : 0U};
+  WEFT_RETURN_IF_ERROR(send(core, numbers_in(sizes), to));
+  WEFT_RETURN_IF_ERROR(
+      send(core, in(given.graph.self_weights().data(), given.graph.self_weights().size()), to));
+  if (!edges.empty())
+    WEFT_RETURN_IF_ERROR(
+        send(core, {edges.data(), edges.size() * sizeof(Edge), DataType::bytes}, to));
+  if (given.graph.name().empty()) return {};
+  return send(core, {given.graph.name().data(), given.graph.name().size(), DataType::bytes}, to);
+}
+
+Result<GivenGraph> take_graph(Context::Core& core, Rank from, int size) {
+  constexpr std::uint64_t kLongestName = 1 << 20;
+  std::vector<std::uint64_t> sizes(3);
+  WEFT_RETURN_IF_ERROR(recv(core, numbers_out(sizes), from));
+  if (sizes[0] > static_cast<std::uint64_t>(kMostEdges) || sizes[1] > kLongestName)
+    return Status(Code::mismatch,
+                  fmt::format("admit: rank {} gives no graph, but something else", from), from);
+  std::vector<double> self_weights(static_cast<std::size_t>(size));
+  std::vector<Edge> edges(sizes[0]);
+  std::string name(sizes[1], ' ');
+  WEFT_RETURN_IF_ERROR(recv(core, out(self_weights.data(), self_weights.size()), from));
+  if (!edges.empty())
+    WEFT_RETURN_IF_ERROR(
+        recv(core, {edges.data(), edges.size() * sizeof(Edge), DataType::bytes}, from));
+  if (!name.empty())
+    WEFT_RETURN_IF_ERROR(recv(core, {name.data(), name.size(), DataType::bytes}, from));
+  WEFT_ASSIGN(Graph graph, Graph::from_edges(size, edges, self_weights, std::move(name)));
+  return GivenGraph{std::move(graph), sizes[2] != 0};
+}
+
 Status check_state(std::span<const Output> state) {
   for (const Output& tensor : state) {
     if (!is_count_of_memory(tensor.count, tensor.type))

@@ -8,6 +8,7 @@
 // complete only when each of its ranks has looked. Internal to the module.
 #pragma once
 
+#include <weft/graph.h>
 #include <weft/types.h>
 
 #include <cstdint>
@@ -45,5 +46,13 @@ struct Entrance {
 [[nodiscard]] Status check_state(std::span<const Output> state);
 Status give_state(Context::Core& core, Rank to, std::span<const Output> state);
 Status take_state(Context::Core& core, Rank from, std::span<const Output> state);
+
+// The graph, as it was set by all.
+struct GivenGraph {
+  Graph graph;
+  bool weighted = false;
+};
+Status give_graph(Context::Core& core, Rank to, const GivenGraph& given);
+Result<GivenGraph> take_graph(Context::Core& core, Rank from, int size);
 
 }  // namespace weft

@@ -282,7 +282,7 @@ void Context::Healing::adopt(Survivors left, const Passage& passage) {
       if (is_present(each.seat.rank)) let_in_.push_back(each.seat.rank);
   }
   const bool was_outside = std::exchange(is_outside_, false);
-  if (was_outside) calls_ = done_ = resumed_at_;
+  if (was_outside) calls_ = passage.entrance->resumed_at;
   graphs_before_.push_back(before);
   if (const Status healed = set_healed_graph(given_, weighted_); !healed.ok()) {
     failure_ = healed;

@@ -115,6 +115,11 @@ Entrance Context::Healing::new_entrance(const Survivors& members, std::uint64_t 
   return entrance;
 }
 
+GivenGraph Context::Healing::given_graph() {
+  const Lock lock(mutex_);
+  return {given_, weighted_};
+}
+
 // Waits for the entrance that names this rank.
 Status Context::Healing::wait_outside() {
   constexpr std::int64_t kTurnMs = 100;
@@ -203,10 +208,17 @@ Status Context::Healing::hand_over(const Survivors& all, std::span<const std::ui
                             !needs_it(named->giver);
       if (can_give) giver = named->giver;
     }
-    if (giver == config_.rank) WEFT_RETURN_IF_ERROR(give_state(*all.core, number(rank), *state_));
+    if (giver == config_.rank) {
+      WEFT_RETURN_IF_ERROR(give_graph(*all.core, number(rank), given_graph()));
+      WEFT_RETURN_IF_ERROR(give_state(*all.core, number(rank), *state_));
+    }
     if (rank == config_.rank) {
+      WEFT_ASSIGN(GivenGraph taken, take_graph(*all.core, number(giver), config_.size));
       WEFT_RETURN_IF_ERROR(take_state(*all.core, number(giver), *state_));
       needs_state_ = false;
+      const Lock lock(mutex_);
+      given_ = taken.graph;
+      weighted_ = taken.weighted;
     }
   }
   // Nobody leaves admit() before all have the state.

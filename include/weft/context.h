@@ -271,7 +271,7 @@ class Context {
   // calls it first, and waits here until the others call it, at most until its deadline. `state`: what a rank
   // needs to go on, such as the model, the optimizer and the number of the step; the same sizes and types on
   // all ranks, in host memory. A rank that comes in takes that of its first in-neighbor that is there,
-  // and compares checksums (CRC32C). Other ranks keep theirs. Returns the ranks that came in, ascending; as
+  // and compares checksums (CRC32C); it has the graph of the others. Other ranks keep theirs. Returns the ranks that came in, ascending; as
   // long as nobody waits, the call is an allreduce of 8 bytes.
   Result<std::vector<Rank>> admit(std::span<const Output> state);
 

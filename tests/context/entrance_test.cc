@@ -105,7 +105,10 @@ void run_with_one_back(int ranks, Rank gone,
 
 TEST(Entrance, ARankComesBackWithTheStateOfItsNeighbor) {
   run_with_one_back(4, 2, [](Context& context, bool is_back) {
-    EXPECT_TRUE(context.set_graph(*ring_graph(4)).ok());
+    // Who comes in has the graph of the others.
+    if (!is_back) {
+      EXPECT_TRUE(context.set_graph(*ring_graph(4)).ok());
+    }
     std::vector<float> model(70'000, is_back ? -1.F : static_cast<float>(context.rank()));
     std::int64_t step = is_back ? 0 : 7;
     const std::vector<Output> state = {out(model.data(), model.size()), out(&step, 1)};
