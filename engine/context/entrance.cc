@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/context/operands.h"
-#include "engine/digest/crc32c.h"
+#include "engine/digest/digest.h"
 #include "engine/gpu/gpu.h"
 #include "verbs/cuda/cuda.h"
 
@@ -77,15 +77,15 @@ Output numbers_out(std::vector<Value>& all) {
 
 }  // namespace
 
-std::string invitation_key(const Seat& newcomer, std::uint16_t context) {
-  return fmt::format("{}/entrance of/{}/{}", context, newcomer.rank, newcomer.incarnation);
+std::string invitation_key(const Incarnation& newcomer, std::uint16_t context) {
+  return fmt::format("{}/entrance of/{}/{}", context, newcomer.rank, newcomer.number);
 }
 
 std::string Entrance::to_text() const {
   std::string text = fmt::format("{} {} {} ", number, resumed_at, members.size());
-  for (const Seat& seat : members) text += fmt::format("{} {} ", seat.rank, seat.incarnation);
+  for (const Incarnation& each : members) text += fmt::format("{} {} ", each.rank, each.number);
   for (const Newcomer& each : newcomers)
-    text += fmt::format("{} {} {} ", each.seat.rank, each.seat.incarnation, each.giver);
+    text += fmt::format("{} {} {} ", each.who.rank, each.who.number, each.giver);
   return text;
 }
 
@@ -95,13 +95,14 @@ Result<Entrance> Entrance::from_text(std::string_view text) {
   entrance.number = in.next<int>();
   entrance.resumed_at = in.next<std::uint64_t>();
   const auto members = in.next<std::uint32_t>();
-  const auto seat = [&in] {
+  const auto who = [&in] {
     const Rank rank = in.next<Rank>();
-    return Seat{rank, in.next<int>()};
+    return Incarnation{rank, in.next<int>()};
   };
-  while (in.is_good() && entrance.members.size() < members) entrance.members.push_back(seat());
+  while (in.is_good() && entrance.members.size() < members)
+    entrance.members.push_back(incarnation());
   while (in.is_good() && !in.is_at_end()) {
-    const Seat newcomer = seat();
+    const Incarnation newcomer = incarnation();
     entrance.newcomers.push_back({newcomer, in.next<Rank>()});
   }
   if (!in.is_good())

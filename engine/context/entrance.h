@@ -24,17 +24,17 @@ namespace weft {
 // Key of an entrance among those of the core that is left.
 inline constexpr const char* kEntranceKey = "entrance";
 // Key in the job's store under which the rank finds the entrance that lets it in, to the context of that number.
-[[nodiscard]] std::string invitation_key(const Seat& newcomer, std::uint16_t context);
+[[nodiscard]] std::string invitation_key(const Incarnation& newcomer, std::uint16_t context);
 
 struct Newcomer {
-  Seat seat;
+  Incarnation who;
   Rank giver = kNoRank;  // who gives it the state: its first in-neighbor of those that are there
 };
 
 struct Entrance {
   int number = 0;                // how often ranks were let in before, + 1
   std::uint64_t resumed_at = 0;  // the call of all ranks that comes after it
-  std::vector<Seat> members;
+  std::vector<Incarnation> members;
   std::vector<Newcomer> newcomers;
 
   [[nodiscard]] std::string to_text() const;

@@ -279,7 +279,7 @@ void Context::Healing::adopt(Survivors left, const Passage& passage) {
   if (passage.entrance) {
     done_ = std::max(done_, passage.entrance->resumed_at);
     for (const Newcomer& each : passage.entrance->newcomers)
-      if (is_present(each.seat.rank)) let_in_.push_back(each.seat.rank);
+      if (is_present(each.who.rank)) let_in_.push_back(each.who.rank);
   }
   const bool was_outside = std::exchange(is_outside_, false);
   if (was_outside) calls_ = passage.entrance->resumed_at;

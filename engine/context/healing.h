@@ -104,7 +104,7 @@ class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
   Status let_in();
   Status wait_outside();
   [[nodiscard]] GivenGraph given_graph();
-  [[nodiscard]] std::vector<Seat> waiting_outside(const Survivors& members) const;
+  [[nodiscard]] std::vector<Incarnation> waiting_outside(const Survivors& members) const;
   Entrance new_entrance(const Survivors& members, std::uint64_t resumed_at);
   void wait_until_healed(Lock& lock);
   void forget_ended();

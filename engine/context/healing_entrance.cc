@@ -88,11 +88,11 @@ Status Context::Healing::let_in() {
   return heal(in, {});
 }
 
-std::vector<Seat> Context::Healing::waiting_outside(const Survivors& members) const {
+std::vector<Incarnation> Context::Healing::waiting_outside(const Survivors& members) const {
   const RankMap& map = members.core->rank_map();
-  std::vector<Seat> waiting = map.events().returned();
-  std::erase_if(waiting, [&](const Seat& seat) {
-    return std::ranges::binary_search(members.ranks, seat.rank);
+  std::vector<Incarnation> waiting = map.events().returned();
+  std::erase_if(waiting, [&](const Incarnation& each) {
+    return std::ranges::binary_search(members.ranks, each.rank);
   });
   return waiting;
 }
@@ -101,11 +101,11 @@ Entrance Context::Healing::new_entrance(const Survivors& members, std::uint64_t 
   const RankMap& map = members.core->rank_map();
   Entrance entrance{
       .number = map.entrances() + 1, .resumed_at = resumed_at, .members = {}, .newcomers = {}};
-  for (Rank rank = 0; rank < map.size(); ++rank) entrance.members.push_back(map.seat(rank));
+  for (Rank rank = 0; rank < map.size(); ++rank) entrance.members.push_back(map.incarnation(rank));
   const Lock lock(mutex_);
-  for (const Seat& seat : waiting_outside(members)) {
-    Newcomer newcomer{seat, members.ranks.front()};
-    for (const Peer& neighbor : given_.in_edges(seat.rank)) {
+  for (const Incarnation& each : waiting_outside(members)) {
+    Newcomer newcomer{each, members.ranks.front()};
+    for (const Peer& neighbor : given_.in_edges(each.rank)) {
       if (!std::ranges::binary_search(members.ranks, neighbor.rank)) continue;
       newcomer.giver = neighbor.rank;
       break;
@@ -125,7 +125,7 @@ Status Context::Healing::wait_outside() {
   constexpr std::int64_t kTurnMs = 100;
   const RankMap& map = first_->rank_map();
   StoreEvents& events = map.events();
-  const Seat own{config_.rank, events.store().incarnation()};
+  const Incarnation own{config_.rank, events.store().incarnation()};
   const std::string key = invitation_key(own, first_->number());
   const Deadline deadline = Deadline::after_ms(config_.deadline_ms);
   while (true) {
@@ -164,7 +164,7 @@ Result<const Entrance*> Context::Healing::look(Passage& passage) {
   // Whoever knows of the entrance invites, so that the death of the writer is in nobody's way.
   for (const Newcomer& each : entrance.newcomers)
     WEFT_RETURN_IF_ERROR(
-        map.events().store().put(invitation_key(each.seat, first_->number()), *text));
+        map.events().store().put(invitation_key(each.who, first_->number()), *text));
   passage.entrance = std::move(entrance);
   return &*passage.entrance;
 }
@@ -202,7 +202,7 @@ Status Context::Healing::hand_over(const Survivors& all, std::span<const std::ui
     Rank giver = *first;
     if (passage.entrance) {
       const auto named = std::ranges::find(passage.entrance->newcomers, rank,
-                                           [](const Newcomer& each) { return each.seat.rank; });
+                                           [](const Newcomer& each) { return each.who.rank; });
       const bool can_give = named != passage.entrance->newcomers.end() &&
                             std::ranges::binary_search(all.ranks, named->giver) &&
                             !needs_it(named->giver);

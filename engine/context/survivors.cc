@@ -39,15 +39,15 @@ Left left_of(const Survivors& present, const Status& why) {
 }
 
 // Those of an entrance that are not in a core and not gone.
-std::vector<Seat> missing_of(const Entrance& entrance, const RankMap& present) {
-  std::vector<Seat> seats = entrance.members;
-  for (const Newcomer& each : entrance.newcomers) seats.push_back(each.seat);
-  std::erase_if(seats, [&](const Seat& seat) {
+std::vector<Incarnation> missing_of(const Entrance& entrance, const RankMap& present) {
+  std::vector<Incarnation> incarnations = entrance.members;
+  for (const Newcomer& each : entrance.newcomers) incarnations.push_back(each.who);
+  std::erase_if(incarnations, [&](const Incarnation& each) {
     for (Rank rank = 0; rank < present.size(); ++rank)
-      if (present.seat(rank).rank == seat.rank) return true;
-    return present.events().is_gone(seat);
+      if (present.incarnation(rank).rank == each.rank) return true;
+    return present.events().is_gone(each);
   });
-  return seats;
+  return incarnations;
 }
 
 // Looks for an entrance while this rank waits for others in a core that is tried. They may have seen one and go
@@ -100,10 +100,11 @@ Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors prese
     std::shared_ptr<Context::Core> core;
     const auto lookout = std::make_shared<Lookout>(entrance == nullptr ? meeting.look : nullptr);
     if (looks && entrance != nullptr) {
-      const std::vector<Seat> joining = missing_of(*entrance, map);
+      const std::vector<Incarnation> joining = missing_of(*entrance, map);
       const RankMap joined = map.joined_by(joining, numbers, first.number(), entrance->number);
       ranks.clear();
-      for (Rank rank = 0; rank < joined.size(); ++rank) ranks.push_back(joined.seat(rank).rank);
+      for (Rank rank = 0; rank < joined.size(); ++rank)
+        ranks.push_back(joined.incarnation(rank).rank);
       WEFT_ASSIGN(core, first.left(joined));
     } else {
       const auto look = [lookout] { return lookout->look(); };

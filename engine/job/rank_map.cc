@@ -10,29 +10,29 @@ namespace weft {
 
 RankMap RankMap::among(const std::vector<Rank>& ranks, const std::string& name) const {
   RankMap rank_map(events_);
-  for (const Rank rank : ranks) rank_map.seats_.push_back(seat(rank));
+  for (const Rank rank : ranks) rank_map.incarnations_.push_back(incarnation(rank));
   rank_map.prefix_ = rank_map.origin_ = prefix_ + name;
   return rank_map;
 }
 
 RankMap RankMap::left(const std::vector<Rank>& ranks, std::uint16_t context) const {
-  std::vector<Seat> seats;
-  for (const Rank rank : ranks) seats.push_back(seat(rank));
-  return of_those_left(std::move(seats), context, entrances_);
+  std::vector<Incarnation> incarnations;
+  for (const Rank rank : ranks) incarnations.push_back(incarnation(rank));
+  return of_those_left(std::move(incarnations), context, entrances_);
 }
 
-RankMap RankMap::joined_by(const std::vector<Seat>& newcomers, const std::vector<Rank>& left,
+RankMap RankMap::joined_by(const std::vector<Incarnation>& newcomers, const std::vector<Rank>& left,
                            std::uint16_t context, int entrances) const {
-  std::vector<Seat> seats = newcomers;
-  for (const Rank rank : left) seats.push_back(seat(rank));
-  std::ranges::sort(seats, {}, &Seat::rank);
-  return of_those_left(std::move(seats), context, entrances);
+  std::vector<Incarnation> incarnations = newcomers;
+  for (const Rank rank : left) incarnations.push_back(incarnation(rank));
+  std::ranges::sort(incarnations, {}, &Incarnation::rank);
+  return of_those_left(std::move(incarnations), context, entrances);
 }
 
-RankMap RankMap::of_those_left(std::vector<Seat> seats, std::uint16_t context,
+RankMap RankMap::of_those_left(std::vector<Incarnation> incarnations, std::uint16_t context,
                                int entrances) const {
   RankMap rank_map(events_);
-  rank_map.seats_ = std::move(seats);
+  rank_map.incarnations_ = std::move(incarnations);
   rank_map.origin_ = origin_;
   rank_map.entrances_ = entrances;
   const std::string name =
@@ -43,10 +43,10 @@ RankMap RankMap::of_those_left(std::vector<Seat> seats, std::uint16_t context,
 
 RankMap RankMap::alone(std::uint16_t context) const {
   RankMap rank_map(events_);
-  const Seat own{events_->store().rank(), events_->store().incarnation()};
-  rank_map.seats_ = {own};
+  const Incarnation own{events_->store().rank(), events_->store().incarnation()};
+  rank_map.incarnations_ = {own};
   rank_map.is_outside_ = true;
-  rank_map.prefix_ = fmt::format("alone/{}/{}/{}/", context, own.rank, own.incarnation);
+  rank_map.prefix_ = fmt::format("alone/{}/{}/{}/", context, own.rank, own.number);
   return rank_map;
 }
 
@@ -80,8 +80,8 @@ class Digest {
 std::string RankMap::digest() const {
   Digest digest;
   for (Rank rank = 0; rank < size(); ++rank) {
-    digest.add(seat(rank).rank);
-    digest.add(seat(rank).incarnation);
+    digest.add(incarnation(rank).rank);
+    digest.add(incarnation(rank).number);
   }
   return digest.text(static_cast<std::size_t>(size()));
 }
@@ -92,14 +92,15 @@ std::string digest_of(const std::vector<Rank>& ranks) {
   return digest.text(ranks.size());
 }
 
-Seat RankMap::seat(Rank rank) const {
-  return seats_.empty() ? Seat{rank, 0} : seats_[static_cast<std::size_t>(rank)];
+Incarnation RankMap::incarnation(Rank rank) const {
+  return incarnations_.empty() ? Incarnation{rank, 0}
+                               : incarnations_[static_cast<std::size_t>(rank)];
 }
 
 Rank RankMap::number_of(Rank in_job) const {
-  if (seats_.empty()) return in_job;
-  const auto found = std::ranges::find(seats_, in_job, &Seat::rank);
-  return found == seats_.end() ? kNoRank : static_cast<Rank>(found - seats_.begin());
+  if (incarnations_.empty()) return in_job;
+  const auto found = std::ranges::find(incarnations_, in_job, &Incarnation::rank);
+  return found == incarnations_.end() ? kNoRank : static_cast<Rank>(found - incarnations_.begin());
 }
 
 Rank RankMap::rank() const {
@@ -107,7 +108,7 @@ Rank RankMap::rank() const {
 }
 
 int RankMap::size() const {
-  return seats_.empty() ? events_->store().size() : static_cast<int>(seats_.size());
+  return incarnations_.empty() ? events_->store().size() : static_cast<int>(incarnations_.size());
 }
 
 Status RankMap::put(const std::string& key, std::string bytes) const {
@@ -119,7 +120,8 @@ Result<std::string> RankMap::get_from(Rank rank, const std::string& key, Deadlin
   constexpr int kLongestTurnMs = 100;
   for (int turn_ms = 5;; turn_ms = std::min(2 * turn_ms, kLongestTurnMs)) {
     const Deadline turn = Deadline::after_ms(std::min(turn_ms, deadline.left_ms()));
-    Result<std::string> bytes = events_->store().get_from(seat(rank).rank, prefix_ + key, turn);
+    Result<std::string> bytes =
+        events_->store().get_from(incarnation(rank).rank, prefix_ + key, turn);
     const Status& status = bytes.status();
     if (bytes.ok()) return bytes;
     if (status.code() != Code::timed_out || deadline.passed()) {
@@ -139,7 +141,8 @@ Status RankMap::why_in_vain() const {
     const Rank number = number_of(event.rank);
     const bool is_death = event.kind == StoreEvent::Kind::died;
     const bool is_departure = event.kind == StoreEvent::Kind::left && is_of_survivors;
-    const bool is_here = number != kNoRank && seat(number) == Seat{event.rank, event.incarnation};
+    const bool is_here =
+        number != kNoRank && incarnation(number) == Incarnation{event.rank, event.incarnation};
     if (!is_here || !(is_death || is_departure)) continue;
     return Status(is_death ? Code::peer_died : Code::peer_left,
                   is_death ? fmt::format("rank {} died: {}", number, event.reason)

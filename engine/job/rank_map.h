@@ -26,8 +26,9 @@ class RankMap {
   [[nodiscard]] RankMap left(const std::vector<Rank>& ranks, std::uint16_t context) const;
   // The same of the job's own map, with ranks that are let in. All are sorted by rank. `entrances`: how often
   // ranks were let in, with this time.
-  [[nodiscard]] RankMap joined_by(const std::vector<Seat>& newcomers, const std::vector<Rank>& left,
-                                  std::uint16_t context, int entrances) const;
+  [[nodiscard]] RankMap joined_by(const std::vector<Incarnation>& newcomers,
+                                  const std::vector<Rank>& left, std::uint16_t context,
+                                  int entrances) const;
   // The map of this rank alone, which has come back to a job and is not let in yet.
   [[nodiscard]] RankMap alone(std::uint16_t context) const;
   // A copy whose waits also end with the error of `look`, which every turn of a wait calls. So does look().
@@ -38,9 +39,9 @@ class RankMap {
   [[nodiscard]] const std::string& prefix() const { return prefix_; }
   [[nodiscard]] Rank rank() const;
   [[nodiscard]] int size() const;
-  [[nodiscard]] Seat seat(Rank rank) const;
+  [[nodiscard]] Incarnation incarnation(Rank rank) const;
   [[nodiscard]] int entrances() const { return entrances_; }
-  // A name for these seats, which is as short for a thousand of them.
+  // A name for these incarnations, which is as short for a thousand of them.
   [[nodiscard]] std::string digest() const;
   // Whether it is that of alone(); and whether it is that or the job's own.
   [[nodiscard]] bool is_outside() const { return is_outside_; }
@@ -53,10 +54,10 @@ class RankMap {
 
   [[nodiscard]] StoreEvents& events() const { return *events_; }
   // From now on the membership gets the events of these ranks, with their numbers here.
-  void add(Membership* membership) const { events_->add(membership, seats_); }
+  void add(Membership* membership) const { events_->add(membership, incarnations_); }
 
  private:
-  [[nodiscard]] RankMap of_those_left(std::vector<Seat> seats, std::uint16_t context,
+  [[nodiscard]] RankMap of_those_left(std::vector<Incarnation> incarnations, std::uint16_t context,
                                       int entrances) const;
   // An error if somebody is gone, so that others may never come.
   [[nodiscard]] Status why_in_vain() const;
@@ -64,8 +65,8 @@ class RankMap {
   [[nodiscard]] Rank number_of(Rank in_job) const;
 
   std::shared_ptr<StoreEvents> events_;
-  std::vector<Seat>
-      seats_;  // numbers in the job, by number here; empty: all ranks as they were at first
+  std::vector<Incarnation>
+      incarnations_;  // numbers in the job, by number here; empty: all ranks as they were at first
   std::string prefix_;  // of all keys
   std::string origin_;  // the prefix of the origin
   int entrances_ = 0;

@@ -42,10 +42,11 @@ void StoreEvents::tell(const Listener& listener, const StoreEvent& event) {
   // returned is of no context yet.
   if (event.kind == StoreEvent::Kind::lost || event.kind == StoreEvent::Kind::returned) return;
   Rank rank = event.rank;
-  if (!listener.seats.empty()) {
-    const auto found = std::ranges::find(listener.seats, Seat{rank, event.incarnation});
-    if (found == listener.seats.end()) return;
-    rank = static_cast<Rank>(found - listener.seats.begin());
+  if (!listener.incarnations.empty()) {
+    const auto found =
+        std::ranges::find(listener.incarnations, Incarnation{rank, event.incarnation});
+    if (found == listener.incarnations.end()) return;
+    rank = static_cast<Rank>(found - listener.incarnations.begin());
   } else if (event.incarnation != 0) {
     return;
   }
@@ -56,9 +57,9 @@ void StoreEvents::tell(const Listener& listener, const StoreEvent& event) {
   }
 }
 
-void StoreEvents::add(Membership* membership, std::vector<Seat> seats) {
+void StoreEvents::add(Membership* membership, std::vector<Incarnation> incarnations) {
   const std::lock_guard lock(mutex_);
-  listeners_.push_back({membership, std::move(seats)});
+  listeners_.push_back({membership, std::move(incarnations)});
   for (const StoreEvent& event : seen_) tell(listeners_.back(), event);
 }
 
@@ -90,12 +91,12 @@ std::map<Rank, StoreEvent> last_of_each(const std::vector<StoreEvent>& events) {
 
 }  // namespace
 
-std::vector<Seat> StoreEvents::returned() {
-  std::vector<Seat> seats;
-  if (tell_events(); !has_any_returned_) return seats;
+std::vector<Incarnation> StoreEvents::returned() {
+  std::vector<Incarnation> incarnations;
+  if (tell_events(); !has_any_returned_) return incarnations;
   for (const auto& [rank, event] : last_of_each(seen()))
-    if (event.kind == StoreEvent::Kind::returned) seats.push_back({rank, event.incarnation});
-  return seats;
+    if (event.kind == StoreEvent::Kind::returned) incarnations.push_back({rank, event.incarnation});
+  return incarnations;
 }
 
 int StoreEvents::count_gone() {
@@ -104,9 +105,9 @@ int StoreEvents::count_gone() {
       std::ranges::count_if(last, [](const auto& entry) { return is_end(entry.second); }));
 }
 
-bool StoreEvents::is_gone(const Seat& seat) {
+bool StoreEvents::is_gone(const Incarnation& who) {
   return std::ranges::any_of(seen(), [&](const StoreEvent& event) {
-    return is_end(event) && Seat{event.rank, event.incarnation} == seat;
+    return is_end(event) && Incarnation{event.rank, event.incarnation} == who;
   });
 }
 

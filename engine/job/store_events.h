@@ -15,10 +15,10 @@
 namespace weft {
 
 // One of the processes that have the number of a rank in the course of a job.
-struct Seat {
+struct Incarnation {
   Rank rank = 0;
-  int incarnation = 0;  // how often the number had been given before
-  bool operator==(const Seat&) const = default;
+  int number = 0;  // how often the rank's number had been given before
+  bool operator==(const Incarnation&) const = default;
 };
 
 // Thread safe. It lives as long as a context uses its store. The destructor says the store's goodbye
@@ -33,19 +33,19 @@ class StoreEvents {
   StoreEvents& operator=(const StoreEvents&) = delete;
 
   [[nodiscard]] Store& store() const { return *store_; }
-  // From now on reports events to the membership, and first those that were read before. `seats`:
+  // From now on reports events to the membership, and first those that were read before. `incarnations`:
   // those that have the numbers 0, 1, … in the membership's context; empty: all ranks of the job as they were
   // at first, with the same numbers. Events of others are not reported to it.
-  void add(Membership* membership, std::vector<Seat> seats = {});
+  void add(Membership* membership, std::vector<Incarnation> incarnations = {});
   void remove(Membership* membership);
   // Reports the store's new events to the memberships. Does not wait.
   void tell_events();
   // The events so far, after tell_events().
   [[nodiscard]] std::vector<StoreEvent> seen();
-  // Of the events so far: the seats of ranks that have returned and are there, and whether any ever has.
-  [[nodiscard]] std::vector<Seat> returned();
+  // Of the events so far: the incarnations of ranks that have returned and are there, and whether any ever has.
+  [[nodiscard]] std::vector<Incarnation> returned();
   [[nodiscard]] bool has_any_returned() const { return has_any_returned_; }
-  [[nodiscard]] bool is_gone(const Seat& seat);
+  [[nodiscard]] bool is_gone(const Incarnation& who);
   // The ranks that are gone now.
   [[nodiscard]] int count_gone();
   // Counts the uses of a name: 0, 1, … in the order of the calls.
@@ -56,7 +56,7 @@ class StoreEvents {
   std::mutex mutex_;
   struct Listener {
     Membership* membership;
-    std::vector<Seat> seats;
+    std::vector<Incarnation> incarnations;
   };
   static void tell(const Listener& listener, const StoreEvent& event);
 

@@ -25,10 +25,10 @@ Config skip_config(std::int64_t deadline_ms = 20'000) {
 }
 
 // One process of a rank: its store and its context.
-class Incarnation {
+class Process {
  public:
-  Incarnation(const RendezvousServer& server, Rank rank, int ranks,
-              const Config& config = skip_config()) {
+  Process(const RendezvousServer& server, Rank rank, int ranks,
+          const Config& config = skip_config()) {
     auto store = connect_store(
         {server.address(), rank, ranks, kKey, 20'000, config.on_death == OnDeath::skip},
         Deadline::after_ms(20'000));
@@ -90,7 +90,7 @@ int sum_of_ranks(Context& context) {
 void run_with_one_back(int ranks, Rank gone,
                        const std::function<void(Context&, bool is_back)>& body) {
   run_ranks(ranks, [&](const RendezvousServer& server, Rank rank) {
-    std::optional<Incarnation> here(std::in_place, server, rank, ranks);
+    std::optional<Process> here(std::in_place, server, rank, ranks);
     ASSERT_TRUE(here->context().barrier().ok());
     if (rank == gone) {
       here.reset();
@@ -194,7 +194,7 @@ TEST(Entrance, AStateOfAnotherShapeIsAnErrorOfTheNewcomer) {
 TEST(Entrance, NobodyIsLetInByOthersThatDoNotCallIt) {
   std::atomic<bool> has_waited = false;
   run_ranks(2, [&](const RendezvousServer& server, Rank rank) {
-    std::optional<Incarnation> here(std::in_place, server, rank, 2);
+    std::optional<Process> here(std::in_place, server, rank, 2);
     ASSERT_TRUE(here->context().barrier().ok());
     if (rank == 0) {
       has_waited.wait(false);
@@ -241,7 +241,7 @@ TEST(Entrance, ItsTextIsReadAsItWasWritten) {
   EXPECT_EQ(read->resumed_at, 1ULL << 40);
   EXPECT_EQ(read->members, written.members);
   ASSERT_EQ(read->newcomers.size(), 2U);
-  EXPECT_EQ(read->newcomers[1].seat, (Seat{3, 1}));
+  EXPECT_EQ(read->newcomers[1].who, (Incarnation{3, 1}));
   EXPECT_EQ(read->newcomers[1].giver, 2);
   for (const char* wrong :
        {"", "1", "1 2 3 ", "1 2 1 0 0 7 ", "1 2 1 0 -1 ", "x ", "1 2 99999999999 "})

@@ -56,10 +56,10 @@ TEST(RankMap, AnEntranceHasANameOfItsOwn) {
   const std::vector<std::shared_ptr<Store>> stores = make_local_stores(4).value();
   const RankMap first(std::make_shared<StoreEvents>(stores[0]));
   const RankMap second(std::make_shared<StoreEvents>(stores[2]));
-  const std::vector<Seat> newcomers = {{1, 1}};
+  const std::vector<Incarnation> newcomers = {{1, 1}};
   const RankMap joined = first.left({0, 2}, 0).joined_by(newcomers, {0, 1}, 0, 1);
   EXPECT_EQ(joined.size(), 3);
-  EXPECT_EQ(joined.seat(1), (Seat{1, 1}));
+  EXPECT_EQ(joined.incarnation(1), (Incarnation{1, 1}));
   EXPECT_EQ(joined.rank(), 0);
   EXPECT_EQ(second.joined_by(newcomers, {0, 2}, 0, 1).prefix(), joined.prefix());
   EXPECT_NE(second.joined_by({{1, 2}}, {0, 2}, 0, 1).prefix(), joined.prefix());
