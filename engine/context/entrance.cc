@@ -99,10 +99,9 @@ Result<Entrance> Entrance::from_text(std::string_view text) {
     const Rank rank = in.next<Rank>();
     return Incarnation{rank, in.next<int>()};
   };
-  while (in.is_good() && entrance.members.size() < members)
-    entrance.members.push_back(incarnation());
+  while (in.is_good() && entrance.members.size() < members) entrance.members.push_back(who());
   while (in.is_good() && !in.is_at_end()) {
-    const Incarnation newcomer = incarnation();
+    const Incarnation newcomer = who();
     entrance.newcomers.push_back({newcomer, in.next<Rank>()});
   }
   if (!in.is_good())

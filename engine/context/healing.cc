@@ -247,9 +247,10 @@ Status Context::Healing::heal(const Present& failed, const Status& why,
   forget_ended();
   lock.unlock();
   Passage passage{.from = failed, .entrance = std::move(entrance)};
-  Meeting meeting{.meet = [&](const Survivors& all) { return meet(all, passage); }, .look = {}};
-  if (first_->rank_map().is_jobs_own()) meeting.look = [&] { return look(passage); };
-  Result<Survivors> left = find_survivors(*first_, config_.rank, *failed, why, meeting);
+  Regrouping regrouping{.meet = [&](const Survivors& all) { return meet(all, passage); },
+                        .look = {}};
+  if (first_->rank_map().is_jobs_own()) regrouping.look = [&] { return look(passage); };
+  Result<Survivors> left = find_survivors(*first_, config_.rank, *failed, why, regrouping);
   lock.lock();
   if (left.ok()) {
     adopt(*std::move(left), passage);

@@ -83,13 +83,13 @@ class Lookout {
 
 // Cores that were tried stay open until the end, so that nobody takes this rank for gone.
 Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors present, Status why,
-                                 const Meeting& meeting) {
+                                 const Regrouping& regrouping) {
   std::vector<std::shared_ptr<Context::Core>> tried;
   const Entrance* entrance = nullptr;
   while (true) {
-    const bool looks = entrance == nullptr && meeting.look != nullptr;
+    const bool looks = entrance == nullptr && regrouping.look != nullptr;
     if (looks) {
-      WEFT_ASSIGN(entrance, meeting.look());
+      WEFT_ASSIGN(entrance, regrouping.look());
     }
     auto [numbers, ranks] = left_of(present, why);
     // Nobody is gone, or the others take this rank for gone.
@@ -98,7 +98,7 @@ Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors prese
     if (is_gone(why) && (is_same || !is_here)) return in_numbers_of(present.ranks, why);
     const RankMap& map = present.core->rank_map();
     std::shared_ptr<Context::Core> core;
-    const auto lookout = std::make_shared<Lookout>(entrance == nullptr ? meeting.look : nullptr);
+    const auto lookout = std::make_shared<Lookout>(entrance == nullptr ? regrouping.look : nullptr);
     if (looks && entrance != nullptr) {
       const std::vector<Incarnation> joining = missing_of(*entrance, map);
       const RankMap joined = map.joined_by(joining, numbers, first.number(), entrance->number);
@@ -112,7 +112,7 @@ Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors prese
     }
     tried.push_back(core);
     present = {std::move(ranks), std::move(core)};
-    why = meeting.meet(present);
+    why = regrouping.meet(present);
     const bool goes_another_way = lookout->end();
     if (why.ok()) return present;
     if (!goes_another_way && !is_gone(why)) return in_numbers_of(present.ranks, why);

@@ -23,7 +23,7 @@ struct Survivors {
 // Looks whether ranks are let in; null as long as none are. Does not wait.
 using Look = std::function<Result<const Entrance*>()>;
 
-struct Meeting {
+struct Regrouping {
   // The first that they do together, on each core that is tried. It has a barrier in it. If its error is not that a
   // rank is gone, it is returned.
   std::function<Status(const Survivors&)> meet;
@@ -34,7 +34,7 @@ struct Meeting {
 // `present`: who was left last, with their core, in which somebody is gone perhaps. `why`: how the present core
 // has failed; it names a rank that is gone. Or ok, if only ranks are let in. Errors name ranks by the numbers of `first`.
 [[nodiscard]] Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors present,
-                                               Status why, const Meeting& meeting);
+                                               Status why, const Regrouping& regrouping);
 
 // The status of a context of these ranks, in the numbers that they have there.
 [[nodiscard]] Status in_numbers_of(const std::vector<Rank>& ranks, const Status& status);
