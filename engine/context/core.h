@@ -68,6 +68,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   void give_up(const Status& why);
   // Whether the rank has died or left, as far as this rank knows; and all that have not.
   [[nodiscard]] bool is_gone(Rank rank);
+  // Whether the rank, to which this one is connected, has closed this context.
+  [[nodiscard]] bool has_closed(Rank rank);
   [[nodiscard]] std::vector<Rank> members();
   ~Core() override;
 

@@ -131,7 +131,7 @@ Status Context::Healing::run(const Request& request) {
     }
     ++blocking_;
   }
-  const Status status = in->core->run(here.request);
+  const Status status = death_behind(*in->core, in->core->run(here.request));
   {
     const Lock lock(mutex_);
     --blocking_;
@@ -200,6 +200,7 @@ bool Context::Healing::go_on(Call& call) {
     if (!call.handle.is_empty() && !call.handle.test()) return false;  // it has begun again
     status = call.handle.is_empty() ? call.status : call.handle.wait();
   }
+  status = death_behind(*in->core, status);
   if (is_gone(status)) {
     const Status healed = heal(in, status);
     const Lock lock(mutex_);

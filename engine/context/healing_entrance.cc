@@ -8,6 +8,11 @@
 #include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
+namespace {
+
+constexpr std::int64_t kGoodbyeMs = 1000;
+
+}  // namespace
 
 void Context::Healing::finish_all() {
   std::vector<std::shared_ptr<Call>> all;
@@ -44,6 +49,12 @@ Result<std::vector<Rank>> Context::Healing::admit(std::span<const Output> state)
     is_outside = is_outside_;
   }
   const Status status = is_outside ? wait_outside() : let_in();
+  if (is_outside && !status.ok()) {
+    // The others do not wait for it any more.
+    Store& store = first_->rank_map().events().store();
+    store.set_failure(status);
+    (void)store.goodbye(Deadline::after_ms(kGoodbyeMs));
+  }
   const Lock lock(mutex_);
   state_ = nullptr;
   WEFT_RETURN_IF_ERROR(status);
@@ -162,9 +173,12 @@ Result<const Entrance*> Context::Healing::look(Passage& passage) {
   if (!text.ok()) return none;  // none yet; or never, if who would write it is gone
   WEFT_ASSIGN(Entrance entrance, Entrance::from_text(*text));
   // Whoever knows of the entrance invites, so that the death of the writer is in nobody's way.
-  for (const Newcomer& each : entrance.newcomers)
-    WEFT_RETURN_IF_ERROR(
-        map.events().store().put(invitation_key(each.who, first_->number()), *text));
+  for (const Newcomer& each : entrance.newcomers) {
+    const Status invited =
+        map.events().store().put(invitation_key(each.who, first_->number()), *text);
+    // It was invited before, could not come in, and will have left in a moment.
+    if (!invited.ok() && invited.code() != Code::mismatch) return invited;
+  }
   passage.entrance = std::move(entrance);
   return &*passage.entrance;
 }

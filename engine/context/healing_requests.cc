@@ -90,8 +90,9 @@ Result<bool> Context::Healing::has_message(Rank from) {
     }
     Result<bool> has = in->core->has_message(number);
     if (has.ok()) return has;
-    if (!is_gone(has.status())) return in_users_numbers(*in, has.status());
-    WEFT_RETURN_IF_ERROR(heal(in, has.status()));
+    const Status status = death_behind(*in->core, has.status());
+    if (!is_gone(status)) return in_users_numbers(*in, status);
+    WEFT_RETURN_IF_ERROR(heal(in, status));
   }
 }
 

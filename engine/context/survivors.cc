@@ -3,9 +3,11 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace weft {
@@ -17,6 +19,22 @@ Status in_numbers_of(const std::vector<Rank>& ranks, const Status& status) {
   return Status(status.code(),
                 fmt::format("{} (ranks are counted in {})", status.text(), fmt::join(ranks, ", ")),
                 rank);
+}
+
+Status death_behind(Context::Core& core, const Status& status) {
+  constexpr std::int64_t kPatienceMs = 300;
+  constexpr int kTurnMs = 5;
+  if (status.code() != Code::mismatch) return status;
+  const Deadline deadline = Deadline::after_ms(kPatienceMs);
+  while (true) {
+    for (Rank rank = 0; rank < core.config().size; ++rank) {
+      if (core.is_gone(rank))
+        return Status(Code::peer_died, fmt::format("rank {} is gone ({})", rank, status.text()),
+                      rank);
+    }
+    if (deadline.passed()) return status;
+    (void)::poll(nullptr, 0, kTurnMs);
+  }
 }
 
 namespace {
@@ -50,33 +68,46 @@ std::vector<Incarnation> missing_of(const Entrance& entrance, const RankMap& pre
   return incarnations;
 }
 
-// Looks for an entrance while this rank waits for others in a core that is tried. They may have seen one and go
-// another way.
+// While this rank waits for others in a core that is tried, looks whether they go another way: because ranks
+// are let in, or because one of them has closed the core before, and so will never come.
 class Lookout {
  public:
-  explicit Lookout(Look look) : look_(std::move(look)) {}
-  // An error once there is an entrance.
-  Status look() {
+  Lookout(Look look, Survivors before) : look_(std::move(look)), before_(std::move(before)) {}
+  // An error if so.
+  Status look(const std::vector<Rank>& awaited) {
     constexpr std::int64_t kPauseNs = 10'000'000;
     const std::lock_guard lock(mutex_);
-    if (!look_ || now_ns() < next_ns_) return {};
+    if (has_ended_ || now_ns() < next_ns_) return {};
     next_ns_ = now_ns() + kPauseNs;
-    WEFT_ASSIGN(const Entrance* const entrance, look_());
-    has_seen_ = entrance != nullptr;
-    return has_seen_ ? Status(Code::closed, "ranks are let in") : Status();
+    if (look_) {
+      WEFT_ASSIGN(const Entrance* const entrance, look_());
+      has_seen_ = entrance != nullptr;
+      if (has_seen_) return Status(Code::closed, "ranks are let in");
+    }
+    for (std::size_t number = 0; number < before_.ranks.size(); ++number) {
+      const auto place = std::ranges::find(awaited, before_.ranks[number]);
+      if (place == awaited.end() || !before_.core->has_closed(static_cast<Rank>(number))) continue;
+      const auto rank = static_cast<Rank>(place - awaited.begin());
+      return Status(Code::peer_left, fmt::format("rank {} closed its context", rank), rank);
+    }
+    return {};
   }
-  // No look after this. Returns whether there was an entrance.
+  // No look after this. Returns whether ranks are let in.
   bool end() {
     const std::lock_guard lock(mutex_);
+    has_ended_ = true;
     look_ = nullptr;
+    before_ = {};
     return has_seen_;
   }
 
  private:
   std::mutex mutex_;
   Look look_;
+  Survivors before_;
   std::int64_t next_ns_ = 0;
   bool has_seen_ = false;
+  bool has_ended_ = false;
 };
 
 }  // namespace
@@ -96,20 +127,20 @@ Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors prese
     const bool is_here = std::ranges::binary_search(ranks, own);
     const bool is_same = numbers.size() == present.ranks.size() && !(looks && entrance != nullptr);
     if (is_gone(why) && (is_same || !is_here)) return in_numbers_of(present.ranks, why);
-    const RankMap& map = present.core->rank_map();
-    std::shared_ptr<Context::Core> core;
-    const auto lookout = std::make_shared<Lookout>(entrance == nullptr ? regrouping.look : nullptr);
+    const RankMap& before = present.core->rank_map();
+    std::optional<RankMap> map;
     if (looks && entrance != nullptr) {
-      const std::vector<Incarnation> joining = missing_of(*entrance, map);
-      const RankMap joined = map.joined_by(joining, numbers, first.number(), entrance->number);
+      const std::vector<Incarnation> joining = missing_of(*entrance, before);
+      map.emplace(before.joined_by(joining, numbers, first.number(), entrance->number));
       ranks.clear();
-      for (Rank rank = 0; rank < joined.size(); ++rank)
-        ranks.push_back(joined.incarnation(rank).rank);
-      WEFT_ASSIGN(core, first.left(joined));
+      for (Rank rank = 0; rank < map->size(); ++rank) ranks.push_back(map->incarnation(rank).rank);
     } else {
-      const auto look = [lookout] { return lookout->look(); };
-      WEFT_ASSIGN(core, first.left(map.left(numbers, first.number()).with_look(look)));
+      map.emplace(before.left(numbers, first.number()));
     }
+    const auto lookout =
+        std::make_shared<Lookout>(entrance == nullptr ? regrouping.look : nullptr, present);
+    const auto look = [lookout, ranks] { return lookout->look(ranks); };
+    WEFT_ASSIGN(std::shared_ptr<Context::Core> core, first.left(map->with_look(look)));
     tried.push_back(core);
     present = {std::move(ranks), std::move(core)};
     why = regrouping.meet(present);
@@ -124,6 +155,10 @@ Result<std::shared_ptr<Context::Core>> Context::Core::left(const RankMap& left) 
   if (config.local_size == 0) config.local_size = config.size;
   if (!config.trace.empty()) config.trace += fmt::format(".{}", left.digest());
   return open_at(std::move(config), left, number_, hardware_);
+}
+
+bool Context::Core::has_closed(Rank rank) {
+  return peers_.has_left(rank);
 }
 
 bool Context::Core::is_gone(Rank rank) {

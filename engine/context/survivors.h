@@ -36,6 +36,10 @@ struct Regrouping {
 [[nodiscard]] Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors present,
                                                Status why, const Regrouping& regrouping);
 
+// A mismatch may come of a death: who has heard of it does something else than who has not. If a rank is gone, or
+// proves to be within a moment, that is the status; else the given one.
+[[nodiscard]] Status death_behind(Context::Core& core, const Status& status);
+
 // The status of a context of these ranks, in the numbers that they have there.
 [[nodiscard]] Status in_numbers_of(const std::vector<Rank>& ranks, const Status& status);
 

@@ -61,11 +61,21 @@ std::size_t resident_kib() {
   return resident * 4;
 }
 
+std::size_t heap_kib() {
+  const std::string text = weft::metrics();
+  const std::string name = "\nweft_heap_allocated_bytes ";
+  const std::size_t place = text.find(name);
+  return place == std::string::npos
+             ? 0
+             : std::strtoull(text.c_str() + place + name.size(), nullptr, 10) / 1024;
+}
+
 // What a rank holds, which must not grow.
 struct Held {
   std::size_t descriptors = entries_of("/proc/self/fd");
   std::size_t threads = entries_of("/proc/self/task");
   std::size_t resident = resident_kib();
+  std::size_t heap = heap_kib();
 };
 
 class Soak {
@@ -250,7 +260,8 @@ Status Soak::split(Random&) {
 }
 
 Status Soak::window(Random& random) {
-  std::vector<double> x(size_of(random), 1.0);
+  // Small: the memory of a window that is open when a rank dies stays.
+  std::vector<double> x(size_of(random) % 2000 + 1, 1.0);
   const std::string name = fmt::format("w{}", step_);
   WEFT_ASSIGN(weft::Window window, context_.win_create(out(x.data(), x.size()), name));
   WEFT_RETURN_IF_ERROR(window.put(out(x.data(), x.size())));
@@ -337,13 +348,12 @@ Status Soak::run(double seconds) {
     ++step_;
   }
   const Held last;
-  std::printf(
-      "step=%lld;came back=%d;descriptors=%zu;threads=%zu;resident KiB=%zu;descriptors at "
-      "first=%zu;threads at first=%zu;resident KiB at first=%zu",
-      static_cast<long long>(step_), has_come_back_ ? 1 : 0, last.descriptors, last.threads,
-      last.resident, first.descriptors, first.threads, first.resident);
-  for (const auto& [name, count] : done_)
-    std::printf(";%s=%lld", name.c_str(), static_cast<long long>(count));
+  fmt::print("step={};came back={}", step_, has_come_back_ ? 1 : 0);
+  for (const auto& [held, when] : {std::pair<const Held*, const char*>(&first, " at first"),
+                                   std::pair<const Held*, const char*>(&last, "")})
+    fmt::print(";descriptors{0}={1};threads{0}={2};resident KiB{0}={3};heap KiB{0}={4}", when,
+               held->descriptors, held->threads, held->resident, held->heap);
+  for (const auto& [name, count] : done_) fmt::print(";{}={}", name, count);
   std::printf("\n");
   std::fflush(stdout);
   return {};

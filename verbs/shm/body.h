@@ -5,6 +5,8 @@
 // body is kept longer (control_block.h), because strangers may still follow its `next`.
 #pragma once
 
+#include <sys/types.h>
+
 #include "verbs/shm/layout.h"
 
 namespace weft::shm {
@@ -12,7 +14,8 @@ namespace weft::shm {
 // A new or a reused body. Its counts of releases and its stamps are 0. Errors: exhausted.
 [[nodiscard]] Result<std::byte*> take_body(const Geometry& geometry);
 // The owner does not use the body any more. The body can be reused once `left` is set in `ring`.
-void leave_body(std::byte* body, std::size_t bytes, const Ring* ring);
+// `reader`: the process of the peer for which the ring was made; -1: not known. Once it has ended, it looks at nothing.
+void leave_body(std::byte* body, std::size_t bytes, const Ring* ring, pid_t reader);
 // `left` is set in this ring, which is given back.
 void forget_ring(const Ring* ring);
 

@@ -279,7 +279,7 @@ void ShmEndpoint::look_away() {
 
 void ShmEndpoint::leave() {
   if (peer_closed()) ring_.ring->left.store(1, std::memory_order_release);
-  leave_body(ring_.body, interface_.geometry().body_bytes(), ring_.ring);
+  leave_body(ring_.body, interface_.geometry().body_bytes(), ring_.ring, heap_->process());
   shm::leave(*peer_block_);
 }
 

@@ -135,7 +135,9 @@ Status Job::prepare_restarts() {
 bool Job::restart(Rank rank) {
   Process& process = processes_[static_cast<std::size_t>(rank)];
   const int restarts = process.restarts + 1;
-  if (phase_ != Phase::running || restarts > options_.restarts) return false;
+  // Once a rank has ended well the job ends, and nobody would let this one in.
+  const bool is_ending = phase_ != Phase::running || has_one_ended_well_ || running_ == 0;
+  if (is_ending || restarts > options_.restarts) return false;
   ::kill(-process.child.pid, SIGKILL);  // what it has left behind
   Result<Process> started = start_rank(rank);
   if (!started.ok()) {
