@@ -15,7 +15,7 @@ namespace weft::nccl {
 namespace {
 
 constexpr std::size_t kMostBytes = 64 << 10;  // of a word; 32 rails take a tenth
-constexpr int kBacklog = 64;
+constexpr int kBacklog = 4096;                // strangers that fill it keep the caller out
 // How long a caller has from its call until it has shown the cookie, and how many may be at it. A
 // caller says all that it has to say right after it has connected.
 constexpr std::int64_t kGuestMs = 5'000;
@@ -126,21 +126,30 @@ Result<std::unique_ptr<Receiver>> Listener::accept() {
 Status Listener::take_guests() {
   for (const Fd& socket : sockets_) {
     for (std::size_t taken = 0; taken < kMostGuests; ++taken) {
-      WEFT_ASSIGN(Fd caller, net::accept_one(socket));
-      if (!caller.valid()) break;
+      Result<Fd> caller = net::accept_one(socket);
+      if (!caller.ok() && send_one_away()) continue;  // the system has no descriptor for the next
+      WEFT_RETURN_IF_ERROR(caller.status());
+      if (!caller->valid()) break;
       Guest& guest =
-          guests_.emplace_back(Guest{std::move(caller), now_ns() + kGuestMs * 1'000'000});
+          guests_.emplace_back(Guest{*std::move(caller), now_ns() + kGuestMs * 1'000'000});
       const Status status = hear(guest);
-      const auto stranger = std::ranges::find(guests_, false, &Guest::is_known);
       if (!status.ok() && !guest.is_known) {
         guests_.pop_back();
         warn_once(status);
-      } else if (guests_.size() > kMostGuests && stranger != guests_.end()) {
-        guests_.erase(stranger);
+      } else if (guests_.size() > kMostGuests) {
+        (void)send_one_away();
       }
     }
   }
   return {};
+}
+
+// The oldest guest that is not known; false: there is none.
+bool Listener::send_one_away() {
+  const auto stranger = std::ranges::find(guests_, false, &Guest::is_known);
+  if (stranger == guests_.end()) return false;
+  guests_.erase(stranger);
+  return true;
 }
 
 Status Listener::hear(Guest& guest) {
@@ -181,7 +190,7 @@ Result<std::unique_ptr<Caller>> Caller::open(const Network& network, int device,
                                              const Handle& handle) {
   if (handle.magic != Handle::kMagic || handle.count > Handle::kMostAddresses)
     return Status(Code::mismatch, "the handle is not of a Weft plugin of this version");
-  std::unique_ptr<Caller> caller(new Caller(device));
+  std::unique_ptr<Caller> caller(new Caller(device, network.patience_ns()));
   // Before the call: a listener waits only so long for what a caller has to say.
   WEFT_ASSIGN(caller->link_, Link::open(network, kSender, job_of(handle.cookie)));
   std::vector<std::string> reasons;
@@ -213,6 +222,11 @@ Result<std::unique_ptr<Sender>> Caller::advance() {
   WEFT_ASSIGN(const bool is_whole, whole(heard_, welcome, [](const Welcome& word) {
                 return std::size_t{word.address_bytes} + word.key_bytes;
               }));
+  if (!is_whole && now_ns() >= patience_ends_ns_) {
+    return Status(Code::timed_out,
+                  "the receiver was called and does not answer before the deadline "
+                  "(WEFT_DEADLINE_MS)");
+  }
   if (!is_whole) return std::unique_ptr<Sender>();
   const std::string address = heard_.substr(sizeof welcome, welcome.address_bytes);
   const std::string key = heard_.substr(sizeof welcome + welcome.address_bytes, welcome.key_bytes);

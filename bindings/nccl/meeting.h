@@ -7,7 +7,8 @@
 //
 // Nothing here waits for the other end: NCCL calls again. Whoever reaches the port may call, but only
 // who knows the cookie is answered. Callers are heard side by side, each for a bounded time and with a
-// bounded number of bytes, so that one that says nothing does not keep the others out.
+// bounded number of bytes, so that one that says nothing does not keep the others out. A caller that
+// gets no answer gives up at its deadline (WEFT_DEADLINE_MS).
 #pragma once
 
 #include <array>
@@ -58,6 +59,7 @@ class Listener {
 
   Listener(const Network& network, int device) : network_(network), device_(device) {}
   Status take_guests();
+  bool send_one_away();
   Status hear(Guest& guest);
   Status answer(Guest& guest);
   void warn_once(const Status& why);
@@ -74,13 +76,15 @@ class Caller {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Caller>> open(const Network& network, int device,
                                                             const Handle& handle);
-  // Null: the listener has not answered yet.
+  // Null: the listener has not answered yet. `timed_out`: nor by the deadline.
   [[nodiscard]] Result<std::unique_ptr<Sender>> advance();
 
  private:
-  explicit Caller(int device) : device_(device) {}
+  Caller(int device, std::int64_t patience_ns)
+      : device_(device), patience_ends_ns_(now_ns() + patience_ns) {}
 
   const int device_;
+  const std::int64_t patience_ends_ns_;
   Fd socket_;
   std::unique_ptr<Link> link_;
   std::string heard_, to_say_;

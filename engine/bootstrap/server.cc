@@ -23,9 +23,11 @@ namespace {
 constexpr ConnectionId kListenerId = 0;
 constexpr ConnectionId kWakeId = 1;
 constexpr ConnectionId kFirstConnection = 2;
-// How many connections more than there are ranks may be waiting to join. If there are more, the
-// oldest is closed, so that strangers that send nothing cannot keep the ranks out.
+// How many connections more than there are ranks may be waiting to join. If there are more, or the
+// system has no descriptor for the next, the oldest is closed, so that strangers that send nothing
+// cannot keep the ranks out.
 constexpr std::size_t kStrangers = 64;
+constexpr int kMostTaken = 64;  // connections in one go, before those that are there are read again
 constexpr std::int64_t kAcceptPauseMs = 100;  // after accept() failed for lack of descriptors
 
 }  // namespace
@@ -58,6 +60,7 @@ class RendezvousServer::Loop {
   void settle();
   void close(ConnectionId id, const std::string& reason);
   void close_impatient();
+  bool make_room();
   void restart_patience(ConnectionId id);
   Status watch(int fd, ConnectionId id, std::uint32_t events, int operation) const;
 
@@ -148,8 +151,9 @@ int RendezvousServer::Loop::next_timeout_ms() const {
 }
 
 void RendezvousServer::Loop::take_connections() {
-  for (;;) {
+  for (int taken = 0; taken < kMostTaken; ++taken) {
     Result<Fd> socket = net::accept_one(listener_);
+    if (!socket.ok() && make_room()) continue;
     if (!socket.ok()) {
       log(LogLevel::warning,
           fmt::format("rendezvous {}: {}", address_.to_string(), socket.status().text()));
@@ -163,10 +167,21 @@ void RendezvousServer::Loop::take_connections() {
     if (!reception_.open(id, net::peer_host(*socket)).ok()) continue;
     connections_.emplace(id, Connection{*std::move(socket), 0});
     restart_patience(id);
-    if (waiting_.size() > static_cast<std::size_t>(options_.size) + kStrangers) {
-      close(*waiting_.begin(), "pushed out by newer connections");
-    }
+    if (waiting_.size() > static_cast<std::size_t>(options_.size) + kStrangers) (void)make_room();
   }
+}
+
+// Closes the connection that has waited longest. Returns false if none waits.
+bool RendezvousServer::Loop::make_room() {
+  while (!waiting_.empty()) {
+    const ConnectionId oldest = *waiting_.begin();
+    if (reception_.stage(oldest) != Reception::Stage::joined) {
+      close(oldest, "pushed out by newer connections");
+      return true;
+    }
+    waiting_.erase(oldest);  // it joined in this turn
+  }
+  return false;
 }
 
 void RendezvousServer::Loop::restart_patience(ConnectionId id) {

@@ -16,8 +16,8 @@ bool is_host_character(char c) {
 }
 
 Status malformed(std::string_view text) {
-  return Status(Code::invalid_argument,
-                std::string(text) + ": expected host:port with a port from 1 to 65535");
+  return Status(Code::invalid_argument, std::string(text.substr(0, kMaxHost + 10)) +
+                                            ": expected host:port with a port from 1 to 65535");
 }
 
 }  // namespace

@@ -76,10 +76,14 @@ Status read_master(const Entries& entries, Config& config) {
                     "possible; or set WEFT_RENDEZVOUS",
                     port, kHighestPort - 1));
   }
-  const Address address{std::string(value_of(entries, "MASTER_ADDR")),
-                        static_cast<std::uint16_t>(port + 1)};
+  std::string_view host = value_of(entries, "MASTER_ADDR");
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const Address address{std::string(host), static_cast<std::uint16_t>(port + 1)};
   config.rendezvous = address.to_string();
-  return {};
+  if (parse_address(config.rendezvous).ok()) return {};
+  constexpr std::size_t kLongestShown = 80;
+  return wrong(fmt::format("MASTER_ADDR={}: expected the name or the IP address of a host",
+                           host.substr(0, kLongestShown)));
 }
 
 Status read_torchrun(const Entries& entries, Config& config) {

@@ -1,6 +1,7 @@
 // fuzz_parsers PARSER CORPUS SECONDS [SEED], or fuzz_parsers PARSER FILE: the corpus as it is, then
 // changed texts for so long. Ends with 1 at the first bad answer or slow text; a sanitizer ends it
-// itself. The text is then in the file that was named at the start.
+// itself. The text is then in the file that was named at the start. CORPUS is "own" for parsers that
+// make theirs.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -70,7 +71,8 @@ class Driver {
   double slowest_ = 0;
 };
 
-std::vector<std::string> corpus_at(const fs::path& path) {
+std::vector<std::string> corpus_at(const Parser& parser, const fs::path& path) {
+  if (path == "own" && parser.corpus != nullptr) return parser.corpus();
   if (!fs::is_directory(path)) return {bytes_of(path)};
   std::vector<fs::path> files(fs::directory_iterator(path), {});
   std::ranges::sort(files);  // a seed has one meaning
@@ -82,9 +84,9 @@ std::vector<std::string> corpus_at(const fs::path& path) {
 int run(int argc, char** argv) {
   const Parser* parser = argc >= 3 ? parser_of(argv[1]) : nullptr;
   const std::vector<std::string> corpus =
-      argc >= 3 ? corpus_at(argv[2]) : std::vector<std::string>{};
+      parser != nullptr ? corpus_at(*parser, argv[2]) : std::vector<std::string>{};
   if (parser == nullptr || corpus.empty()) {
-    fmt::print("usage: fuzz_parsers PARSER CORPUS|FILE [SECONDS [SEED]]\n");
+    fmt::print("usage: {} PARSER CORPUS|FILE [SECONDS [SEED]]\n", argv[0]);
     return 2;
   }
   char folder[] = "/tmp/weft-fuzz-XXXXXX";

@@ -1,12 +1,23 @@
 // The parsers, through the functions that programs call.
 #include "tests/fuzz/parsers.h"
 
+#include <weft/graph.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
 
+#include "engine/compress/compress.h"
+#include "engine/config/address.h"
+#include "engine/config/config.h"
+#include "engine/job/machines.h"
+#include "engine/partial/messages.h"
 #include "scheduler/match/match.h"
 #include "scheduler/negotiate/negotiate.h"
+#include "tools/weft/perf/plot.h"
+#include "tools/weft/perf/tensors.h"
+#include "tools/weft/timeline/files.h"
+#include "tools/weft/timeline/summary.h"
 #include "tools/weft/topo/topo.h"
 #include "topology/cluster/cluster.h"
 #include "topology/hardware/hardware.h"
@@ -106,11 +117,142 @@ std::string feed_letters(std::string_view bytes, const std::string&) {
   return status.ok() || status.rank() == 1 ? "" : "an error that does not name the sender";
 }
 
+// A timeline beside another one of the same rank, as weft timeline reads, joins and sums them up.
+std::string feed_timeline(std::string_view, const std::string& path) {
+  std::vector<TimelineFile> files;
+  for (int copy = 0; copy < 2; ++copy) {
+    Result<TimelineFile> file = read_timeline(path);
+    if (!file.ok()) return complaint_of(file.status(), path);
+    files.push_back(*std::move(file));
+  }
+  const std::vector<nlohmann::json> events = merge_timelines(std::move(files));
+  if (timeline_text(events).empty()) return "a timeline that cannot be written";
+  for (const TimelineOfRank& rank : summarize(events)) {
+    if (describe(rank).empty() || to_json(rank).dump().empty()) return "a rank without a summary";
+  }
+  return "";
+}
+
+// Rows of weft perf --json, as weft perf --from draws them.
+std::string feed_rows(std::string_view, const std::string& path) {
+  const Result<std::vector<std::string>> rows = read_rows(path);
+  if (!rows.ok()) return complaint_of(rows.status(), path);
+  const Result<std::string> picture = perf_svg(*rows, path);
+  return picture.ok() ? "" : complaint_of(picture.status(), path);
+}
+
+std::string feed_tensors(std::string_view, const std::string& path) {
+  const Result<TensorSet> set = tensor_set(path);
+  if (!set.ok()) return complaint_of(set.status(), path);
+  return set->tensors.empty() ? "a set without tensors" : "";
+}
+
+// The name of a graph, or of a schedule.
+std::string feed_graph(std::string_view bytes, const std::string&) {
+  for (const int ranks : {1, 12}) {
+    const Result<Graph> graph = make_graph(bytes, ranks);
+    if (graph.ok() && graph->size() != ranks) return "a graph of other ranks";
+    const Result<Schedule> schedule = make_schedule(bytes, ranks);
+    if (schedule.ok()) (void)schedule->local_view(7, 0);
+    if (graph.status().text().size() > 4096) return "an error without an end";
+  }
+  return "";
+}
+
+// Lines "NAME=value", as the environment has them.
+std::string feed_config(std::string_view bytes, const std::string&) {
+  std::vector<std::string> entries;
+  while (!bytes.empty()) {
+    const std::size_t end = std::min(bytes.find('\n'), bytes.size());
+    entries.emplace_back(bytes.substr(0, end));
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+  }
+  const Result<Config> config = Config::from_entries(entries, UnknownNames::refuse);
+  if (!config.ok()) {
+    const bool is_named = config.status().text().find("WEFT_") != std::string_view::npos ||
+                          config.status().text().find("RANK") != std::string_view::npos ||
+                          config.status().text().find("WORLD_SIZE") != std::string_view::npos ||
+                          config.status().text().find("MASTER_") != std::string_view::npos;
+    return is_named ? "" : "an error that names no variable: " + config.status().to_string();
+  }
+  (void)config->check();
+  (void)config->launch();
+  return parse_address(config->rendezvous).ok() || config->rendezvous.empty()
+             ? ""
+             : "a rendezvous that is no address";
+}
+
+// A message of rank 1 about groups of three ranks.
+std::string feed_groups(std::string_view bytes, const std::string&) {
+  const Result<GroupMessage> message = decode_group_message(1, std::as_bytes(std::span(bytes)), 3);
+  if (!message.ok()) return message.status().rank() == 1 ? "" : "an error without its sender";
+  const std::vector<std::byte> again = encode(*message);
+  const auto same = std::ranges::equal(again, std::as_bytes(std::span(bytes)));
+  return same ? "" : "a message that is not what was read";
+}
+
+constexpr std::size_t kElements = 64;
+
+Encoding encoding_of(std::uint8_t number) {
+  const auto how = static_cast<Compression>(number % kCompressions);
+  return how == Compression::low_rank ? Encoding(how, LowRank{.rows = 8, .rank = 1})
+                                      : Encoding(how);
+}
+
+// An encoded tensor of a peer. The first byte says how this rank expects it. What passes is decoded.
+std::string feed_encoded(std::string_view bytes, const std::string&) {
+  if (bytes.empty()) return "";
+  const Encoding encoding = encoding_of(static_cast<std::uint8_t>(bytes[0]));
+  const Result<Encoded> encoded =
+      Encoded::open(std::as_bytes(std::span(bytes.substr(1))), encoding, kElements);
+  if (!encoded.ok())
+    return encoded.status().code() == Code::mismatch ? "" : encoded.status().to_string();
+  std::array<float, kElements> values{};
+  encoded->decode(values);
+  encoded->add(0.5F, values);
+  return "";
+}
+
+std::vector<std::string> encoded_tensors() {
+  std::vector<std::string> all;
+  std::array<float, kElements> values{};
+  for (std::size_t i = 0; i < kElements; ++i) values[i] = 0.25F * static_cast<float>(i) - 3;
+  for (std::uint8_t number = 0; number < kCompressions; ++number) {
+    const Encoding encoding = encoding_of(number);
+    std::string& bytes = all.emplace_back(1 + encoded_bytes(encoding, kElements), '\0');
+    bytes[0] = static_cast<char>(number);
+    Encoder().encode(encoding, values, std::as_writable_bytes(std::span(bytes)).subspan(1));
+  }
+  return all;
+}
+
+// What a rank says of its machine, beside a rank that says the same.
+std::string feed_machine_record(std::string_view bytes, const std::string&) {
+  const Result<MachineRecord> record = machine_record(bytes);
+  if (!record.ok()) return record.status().code() == Code::mismatch ? "" : "another error";
+  const std::array both{*record, this_machine("")};
+  if (!check_policies(both).ok()) return "";
+  if (machines_of(both).describe().empty()) return "machines that cannot be shown";
+  const Result<MachineRecord> again = machine_record(record->to_text());
+  return again.ok() && *again == *record ? "" : "a record that is not what was read";
+}
+
 constexpr std::array kParsers{
-    Parser{"hwloc", feed_hwloc},         Parser{"nccl", feed_machine},
-    Parser{"correct", feed_correction},  Parser{"cluster", feed_cluster},
-    Parser{"synthetic", feed_synthetic}, Parser{"cycle", feed_cycle},
+    Parser{"hwloc", feed_hwloc},
+    Parser{"nccl", feed_machine},
+    Parser{"correct", feed_correction},
+    Parser{"cluster", feed_cluster},
+    Parser{"synthetic", feed_synthetic},
+    Parser{"cycle", feed_cycle},
     Parser{"letters", feed_letters},
+    Parser{"timeline", feed_timeline},
+    Parser{"rows", feed_rows},
+    Parser{"tensors", feed_tensors},
+    Parser{"graph", feed_graph},
+    Parser{"config", feed_config},
+    Parser{"groups", feed_groups},
+    Parser{"encoded", feed_encoded, encoded_tensors},
+    Parser{"machine", feed_machine_record},
 };
 
 }  // namespace

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tests/memory/forbid.h"
 #include "tests/memory/fresh_heap.h"
@@ -161,6 +164,20 @@ TEST(Peers, ComeThroughTheDoorWhereAPidMeansNothing) {
   });
 }
 
+// The name of the descriptor server's socket, which everybody sees in /proc/net/unix.
+struct Name {
+  sockaddr_un address{};
+  socklen_t bytes = 0;
+};
+Name name_of(const HeapIdentity& identity) {
+  Name name;
+  name.address.sun_family = AF_UNIX;
+  const std::string text = fmt::format("weft-{:016x}", identity.nonce);
+  std::memcpy(name.address.sun_path + 1, text.data(), text.size());
+  name.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  return name;
+}
+
 // Who only sees the socket's name, in /proc/net/unix, has no ticket.
 TEST(Peers, GetNothingAtTheDoorWithoutTheTicket) {
   beside_owner([](const Announcement& announced) {
@@ -176,21 +193,56 @@ TEST(Peers, GetNothingAtTheDoorWithoutTheTicket) {
 // A client of our own user that says nothing is one of many that are waited for.
 TEST(Peers, ComeThroughTheDoorBesideSilentGuests) {
   beside_owner([](const Announcement& announced) {
-    sockaddr_un server{};
-    server.sun_family = AF_UNIX;
-    const std::string name = fmt::format("weft-{:016x}", announced.heap.nonce);
-    std::memcpy(server.sun_path + 1, name.data(), name.size());
-    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const Name server = name_of(announced.heap);
     std::vector<Fd> silent;
     for (int k = 0; k < 300; ++k) {
       silent.emplace_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-      ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&server), bytes), 0);
+      ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&server.address),
+                        server.bytes),
+                0);
     }
     const auto heap = PeerHeap::open(far_away(announced.heap));
     ASSERT_TRUE(heap.ok()) << heap.status().to_string();
     EXPECT_EQ(mapped(**heap, announced)[0], std::byte{0x5a});
     char byte = 0;
     EXPECT_EQ(recv(silent.front().get(), &byte, 1, 0), 0) << "more than are waited for";
+  });
+}
+
+// Who floods it holds up nobody, whatever is said, and leaves nothing open there.
+TEST(Peers, ComeThroughTheDoorWhileTenThousandKnock) {
+  beside_owner([](const Announcement& announced) {
+    const auto open_at_owner = [&announced] {
+      const std::filesystem::directory_iterator all("/proc/" +
+                                                    std::to_string(announced.heap.process) + "/fd");
+      return std::distance(begin(all), end(all));
+    };
+    const auto before = open_at_owner();
+    const Name server = name_of(announced.heap);
+    std::atomic<int> knocks = 0;
+    std::thread crowd([&] {
+      std::vector<Fd> calls(500);
+      for (int k = 0; k < 10'000; ++k, ++knocks) {
+        Fd& call = calls[static_cast<std::size_t>(k) % calls.size()];
+        call = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+        if (connect(call.get(), reinterpret_cast<const sockaddr*>(&server.address), server.bytes))
+          continue;
+        const std::string words(static_cast<std::size_t>(k % 40), 'x');
+        (void)send(call.get(), words.data(), words.size(), MSG_NOSIGNAL);
+      }
+    });
+    int asked = 0;
+    for (; knocks < 10'000; ++asked) {
+      const auto heap = PeerHeap::open(far_away(announced.heap));
+      EXPECT_TRUE(heap.ok()) << heap.status().to_string();
+      if (!heap.ok()) break;
+    }
+    crowd.join();
+    EXPECT_GT(asked, 0);
+    (void)mapped(*PeerHeap::open(announced.heap).value(), announced);
+    const Deadline deadline = Deadline::after_ms(20'000);
+    while (open_at_owner() > before + 2 && !deadline.passed()) sched_yield();
+    EXPECT_LE(open_at_owner(), before + 2);
   });
 }
 

@@ -129,6 +129,28 @@ def test_the_timeline(tmp_path: Any) -> None:
     assert done.returncode == 0 and done.stdout.count("fine") == 2, done.stdout + done.stderr
 
 
+def test_a_timeline_on_a_full_disk_ends_and_the_job_goes_on(tmp_path: Any) -> None:
+    for rank in range(2):
+        (tmp_path / f"full{rank}.json").symlink_to("/dev/full")
+    done = as_processes(
+        2,
+        """
+        import torch, weft.torch as bf
+        bf.init()
+        for _ in range(3):
+            bf.wait(bf.neighbor_allreduce_nonblocking(torch.ones(3), name="x"))
+        bf.shutdown()
+        print("fine")
+        """,
+        limit_s=120,
+        BLUEFOG_TIMELINE=str(tmp_path / "full"),
+    )
+    assert done.returncode == 0 and done.stdout.count("fine") == 2, done.stdout + done.stderr
+    for rank in range(2):
+        told = f"full{rank}.json ends here: No space left on device"
+        assert done.stderr.count(told) == 1, done.stderr
+
+
 def test_a_rank_alone() -> None:
     done = as_processes(
         1,

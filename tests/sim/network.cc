@@ -368,6 +368,13 @@ void SimEndpoint::deliver(SimEndpoint& from) {
         if (!from.failure_.ok()) break;  // its sender let no more be read
         flying.notice.payload = own_.network_.options_.read_of(flying.source);
       }
+      if (const auto& change = own_.network_.options_.change) {
+        const WireHeader before = flying.notice.header;
+        WireHeader& header = flying.notice.header;
+        change(std::as_writable_bytes(std::span(&header, 1)), flying.notice.payload);
+        header.form = before.form;
+        header.bytes = before.bytes;
+      }
       channels_[c].arrived.push_back(std::move(flying.notice));
       theirs.flying.pop_front();
       if (theirs.copied != 0) --theirs.copied;

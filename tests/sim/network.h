@@ -34,6 +34,9 @@ struct SimOptions {
   bool keeps_order = true;    // of one-sided work; else each piece of it arrives when it does
   // How a piece is read that no processor may touch; empty: there are none.
   std::function<void(std::span<std::byte> to, const std::byte* from)> read{};
+  // What a hostile peer makes of a notice; empty: there is none. What transports check themselves, the
+  // form and the length, stays.
+  std::function<void(std::span<std::byte> header, std::span<std::byte> payload)> change{};
 
   [[nodiscard]] std::vector<std::byte> read_of(std::span<const std::byte> source) const {
     if (!read) return {source.begin(), source.end()};

@@ -177,4 +177,16 @@ def modules(root):
     return findings
 
 
-RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, threads, sources, layout, links, modules)}
+def tests(root):
+    """The cases of tests that the documentation names are there: `Suite.Name`, or `Suite.*`."""
+    case = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
+    known = {pair for path in files(root, CODE, ("tests",)) for pair in case.findall((root / path).read_text(encoding="utf-8"))}
+    suites = {suite for suite, _ in known}
+    named = re.compile(r"`([A-Z]\w+)\.([A-Z]\w+|\*)`")
+    pages = [path for path in files(root, (".md",), ("docs",)) if path.name in ("limits.md", "security.md")]
+    return [f"{path}:{number}: no such test: {suite}.{name}"
+            for path in pages for number, line in numbered_lines(root, path) for suite, name in named.findall(line)
+            if (suite not in suites if name == "*" else (suite, name) not in known)]
+
+
+RULES = {rule.__name__: rule for rule in (layers, size, sleep, environment, threads, sources, layout, links, modules, tests)}

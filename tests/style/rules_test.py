@@ -93,6 +93,11 @@ class RulesTest(unittest.TestCase):
         self.expect("links", "README.md:1: no such file: docs/d.md", "docs/a.md:2: no such file: b.md",
                     "docs/a.md:3: no such heading: #other")
 
+    def test_a_test_that_the_documentation_names_and_is_not_there(self):
+        self.write("tests/shm/ring_test.cc", "TEST(Ring, IsRound) {}\nTEST_P(Other, IsNot) {}\n")
+        self.write("docs/limits.md", "`Ring.IsRound`, `Other.*`, `Ring.IsSquare`\n`Nobody.*`\n")
+        self.expect("tests", "docs/limits.md:1: no such test: Ring.IsSquare", "docs/limits.md:2: no such test: Nobody.*")
+
     def test_modules_that_a_layer_does_not_name(self):
         self.write("verbs/README.md", "| module |\n|---|\n| `base` | words |\n| `gone` | nothing |\n")
         self.write("verbs/base/base.h", "")

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/command.h"
+#include "tests/tools/folder.h"
 
 namespace weft {
 namespace {
@@ -152,12 +153,25 @@ TEST(Usage, WhatCannotBeWrittenIsAnError) {
     EXPECT_TRUE(mentions(ran.errors, "standard output")) << what;
     EXPECT_TRUE(mentions(ran.errors, "No space left on device")) << what;
   }
-  for (const char* what : {"graph ring 6 --svg", "topo --svg",
-                           "map --cluster " WEFT_CLUSTERS "/two-leaves.toml --json",
-                           "predict --cluster " WEFT_CLUSTERS "/two-leaves.toml --svg"}) {
-    const Ran ran = run_weft(std::string(what) + " /dev/full");
+  const Folder folder;
+  folder.write("rows.json", R"({"op":"allreduce","bytes":4,"p50_us":1})");
+  folder.write("trace.json", R"({"traceEvents":[{"ph":"X","pid":0,"tid":0,"ts":1,"dur":2}],)"
+                             R"("otherData":{"format":"weft 1"}})");
+  const std::string map = "map --cluster " WEFT_CLUSTERS "/two-leaves.toml ";
+  const std::string predict = "predict --cluster " WEFT_CLUSTERS "/two-leaves.toml --sizes 1M ";
+  const std::string strategies = "predict strategies --ranks 8 --steps 8 --strategies ring ";
+  for (const std::string& what :
+       {std::string("graph ring 6 --svg"), std::string("graph one_peer_exponential 8 --svg"),
+        std::string("graph --groups smart --ranks 4 --svg"), std::string("topo --svg"),
+        map + "--json", map + "--svg", predict + "--json", predict + "--svg", predict + "--run-svg",
+        predict + "--plan-svg", strategies + "--json", strategies + "--svg",
+        strategies + "--links-svg", "perf --from " + folder.path("rows.json") + " --svg",
+        "timeline merge " + folder.path("trace.json") + " --output",
+        "timeline show " + folder.path("trace.json") + " --json"}) {
+    const Ran ran = run_weft(what + " /dev/full");
     EXPECT_EQ(ran.exit_status, 1) << what;
-    EXPECT_TRUE(mentions(ran.errors, "cannot write /dev/full: No space left on device")) << what;
+    EXPECT_TRUE(mentions(ran.errors, "cannot write /dev/full: No space left on device"))
+        << what << (ran.errors.empty() ? "" : ": " + ran.errors[0]);
   }
 }
 

@@ -33,6 +33,10 @@ class Listener {
     return std::move(result_);
   }
   [[nodiscard]] const Address& address() const { return address_; }
+  [[nodiscard]] std::size_t lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_.size();
+  }
   [[nodiscard]] bool said(const std::string& word) {
     const std::lock_guard lock(mutex_);
     return mentions(lines_, word);
@@ -72,6 +76,23 @@ TEST(WireMeet, WhoKnowsTheKeyIsServedBesideSilentCallersAndGarbage) {
   EXPECT_TRUE(right.ok()) << right.status().to_string();
   EXPECT_TRUE(listener.end().ok());
   EXPECT_TRUE(listener.said("a caller from 127.0.0.1 knows another WEFT_JOB_KEY"));
+}
+
+// Silent ones, and ones that go halfway through the proof.
+TEST(WireMeet, TenThousandCallersKeepNobodyOut) {
+  Listener listener("the right key, sixteen");
+  std::vector<Fd> others(64);
+  for (std::size_t k = 0; k < 10'000; ++k) {
+    Result<Fd> other = Status(Code::unavailable, "");
+    while (!other.ok()) other = net::connect_once(listener.address(), Deadline::after_ms(kLongMs));
+    std::string half(k % 2 == 0 ? 0 : 70, 'x');
+    (void)net::send(*other, half);
+    others[k % others.size()] = *std::move(other);
+  }
+  const Result<Fd> right = call(listener.address(), "the right key, sixteen");
+  EXPECT_TRUE(right.ok()) << right.status().to_string();
+  EXPECT_TRUE(listener.end().ok());
+  EXPECT_LE(listener.lines(), 20U) << "strangers fill the screen";
 }
 
 // Otherwise a stranger could listen there and be measured.

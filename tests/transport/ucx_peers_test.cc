@@ -12,11 +12,14 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
+#include "tests/base/sanitized.h"
 #include "tests/transport/group.h"
 #include "tests/transport/ranks.h"
 #include "verbs/ucx/batch.h"
+#include "verbs/ucx/library.h"
 #include "verbs/ucx/ucx.h"
 
 namespace weft {
@@ -231,6 +234,75 @@ TEST(UcxPeers, ThatDieWhileTheyConnectEndNobodyElse) {
     }
   });
   munmap(memory, kDeaths * sizeof(Steps));
+}
+
+// Sends a message that is alone in its active message as often as a crowd would, from a new interface
+// each time.
+struct Crowd {
+  static constexpr std::uint64_t kSize = 20'000;
+  inline static decltype(ucx::Library::am_send) send = nullptr;
+  inline static decltype(ucx::Library::request_free) let_go = nullptr;
+  inline static std::uint64_t next = 1;
+  inline static bool is_called = false;
+
+  static ucs_status_ptr_t send_as_all(ucp_ep_h endpoint, unsigned id, const void* header,
+                                      std::size_t header_bytes, const void* data, std::size_t bytes,
+                                      const ucp_request_param_t* how) {
+    if (is_called && header_bytes != 0) {
+      is_called = false;
+      for (std::uint64_t k = 0; k < kSize; ++k, ++next) {
+        ucx::Message message;
+        std::memcpy(&message, header, sizeof message);
+        message.kind = ucx::MessageKind::credit;
+        message.from = next;
+        const ucp_request_param_t plain{};
+        ucs_status_ptr_t sent = send(endpoint, id, &message, sizeof message, nullptr, 0, &plain);
+        if (UCS_PTR_IS_PTR(sent)) let_go(sent);
+      }
+    }
+    return send(endpoint, id, header, header_bytes, data, bytes, how);
+  }
+};
+
+std::size_t resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:")) return std::stoull(line.substr(6));
+  return 0;
+}
+
+// Who knows the number of an interface may speak to it under any name. What that costs has an end, and
+// a peer to which the interface is connected is heard all the same.
+TEST(UcxPeers, ACrowdOfStrangersCostsABoundedAmount) {
+  in_fresh_process([] {
+    auto* const table = const_cast<ucx::Library*>(must(ucx::library()));
+    Crowd::send = std::exchange(table->am_send, Crowd::send_as_all);
+    Crowd::let_go = table->request_free;
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    std::vector<std::unique_ptr<Interface>> others;
+    const auto meet = [&](Rank rank) {
+      auto& other =
+          others.emplace_back(must(nobody_known(rank, small_options(), {.device = "lo"})));
+      Endpoint* const from = must(own->connect(rank, other->address()));
+      Endpoint* const to = must(other->connect(0, own->address()));
+      EXPECT_EQ(to->post_notice(1, numbered_header(7), {}), Posted::posted);
+      EXPECT_TRUE(eventually([&] {
+        other->progress();
+        own->progress();
+        return from->front(1).header != nullptr;
+      }));
+    };
+    Crowd::is_called = true;
+    meet(1);
+    const std::size_t before = resident_kib();
+    Crowd::is_called = true;
+    meet(2);
+    meet(3);
+    EXPECT_EQ(Crowd::next, 1 + 2 * Crowd::kSize);
+    if (!kIsSanitized) {
+      EXPECT_LT(resident_kib(), before + 16'384);
+    }
+  });
 }
 
 TEST(UcxPeers, TheLoopbackDeviceHasALink) {

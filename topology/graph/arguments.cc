@@ -44,8 +44,9 @@ Result<Arguments> Arguments::parse(std::string_view kind, std::string_view text,
     std::string_view key = has_key ? cut(value, '=') : std::string_view{};
     if (!has_key && is_first && !keys.empty()) key = keys.front();
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      return Status(Code::invalid_argument, fmt::format("{}: unknown argument '{}'; known are: {}",
-                                                        kind, argument, fmt::join(keys, ", ")));
+      return Status(Code::invalid_argument,
+                    fmt::format("{}: unknown argument '{}'; known are: {}", kind, shown(argument),
+                                fmt::join(keys, ", ")));
     }
     if (!arguments.values_.emplace(key, value).second) {
       return Status(Code::invalid_argument, fmt::format("{}: '{}' is given twice", kind, key));
@@ -101,7 +102,7 @@ Result<std::vector<int>> Arguments::dimensions(std::string_view key) const {
 
 Status Arguments::invalid(std::string_view key, std::string_view value) const {
   return Status(Code::invalid_argument,
-                fmt::format("{}: '{}={}' cannot be read", kind_, key, value));
+                fmt::format("{}: '{}={}' cannot be read", kind_, key, shown(value)));
 }
 
 Status Arguments::missing(std::string_view key) const {

@@ -20,6 +20,11 @@ struct NameAndRest {
 };
 [[nodiscard]] NameAndRest split_name(std::string_view spec);
 
+// So much of what somebody wrote as an error repeats.
+[[nodiscard]] inline std::string_view shown(std::string_view text) {
+  return text.substr(0, 80);
+}
+
 class Arguments {
  public:
   // `keys` are the keys that `kind` knows. Any other key is an error that lists them.

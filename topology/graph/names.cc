@@ -43,7 +43,8 @@ Result<Graph> make_grid(const Arguments& arguments, int n) {
   if (dims.empty()) return grid_graph(n);
   if (dims.size() != 2) {
     return Status(Code::invalid_argument,
-                  fmt::format("grid: shape {} is not ROWSxCOLUMNS", fmt::join(dims, "x")));
+                  fmt::format("grid: shape {} is not ROWSxCOLUMNS",
+                              shown(fmt::format("{}", fmt::join(dims, "x")))));
   }
   return grid_graph(n, GridShape{dims[0], dims[1]});
 }
@@ -234,7 +235,7 @@ Status unknown(std::string_view what, std::string_view name, const std::vector<N
     names += kind.name;
   }
   return Status(Code::invalid_argument,
-                fmt::format("unknown {} '{}'; known are: {}", what, name, names));
+                fmt::format("unknown {} '{}'; known are: {}", what, shown(name), names));
 }
 
 }  // namespace

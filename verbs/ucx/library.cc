@@ -83,7 +83,7 @@ Result<Library> load() {
 
 const Result<Library>& loaded() {
   // Never destroyed: a static context may be the last that uses it.
-  static const auto& once = *new const Result<Library>(load());
+  static const auto& once = *new Result<Library>(load());
   return once;
 }
 

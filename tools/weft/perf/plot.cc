@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMostFile = std::size_t{64} << 20;
 constexpr std::size_t kMostCurves = 64;
+constexpr double kMostNumber = 0x1p60;  // of bytes or microseconds; more is none
 
 // What a plot takes from a row; a time that is missing is 0.
 struct Measured {
@@ -34,7 +35,8 @@ struct Measured {
 
 double number(const Json& row, const char* key) {
   const auto found = row.find(key);
-  return found != row.end() && found->is_number() ? found->get<double>() : 0;
+  const double value = found != row.end() && found->is_number() ? found->get<double>() : 0;
+  return value < kMostNumber ? value : 0;
 }
 
 std::string word(const Json& row, const char* key) {

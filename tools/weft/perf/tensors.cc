@@ -5,14 +5,17 @@
 
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string_view>
+
+#include "topology/text/text.h"
 
 namespace weft {
 namespace {
 
+constexpr std::size_t kMostFile = std::size_t{64} << 20;
 constexpr std::size_t kMostTensors = 100'000;
 constexpr std::size_t kMostElements = std::size_t{1} << 32;  // of a set
 
@@ -111,12 +114,14 @@ std::optional<Tensors> equal_ones(std::string_view asked) {
 }
 
 Result<Tensors> read(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return invalid(fmt::format(
-        "--tensors {}: neither a set (resnet50, bert, 1000x1024) nor a file that can be read",
-        path));
+  Result<std::string> text = read_text(path, kMostFile);
+  if (!text.ok()) {
+    return invalid(
+        fmt::format("--tensors {}: neither a set (resnet50, bert, 1000x1024) nor a file "
+                    "that can be read: {}",
+                    path, text.status().text()));
   }
+  std::istringstream file(*std::move(text));
   Tensors tensors;
   std::set<std::string> names;
   std::size_t all = 0;

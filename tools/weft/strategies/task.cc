@@ -7,9 +7,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <random>
+#include <sstream>
 #include <vector>
+
+#include "topology/text/text.h"
 
 namespace weft {
 namespace {
@@ -32,6 +34,7 @@ class Parabola : public Task {
   std::size_t size_;
 };
 
+constexpr std::size_t kMostFile = std::size_t{64} << 20;
 constexpr std::size_t kPixels = 64;
 constexpr std::size_t kHidden = 32;
 constexpr std::size_t kClasses = 10;
@@ -186,9 +189,11 @@ Result<std::unique_ptr<Task>> read_digits(const std::string& path, int ranks) {
   const auto wrong = [&](const std::string& why) {
     return Status(Code::invalid_argument, path + ": " + why);
   };
-  std::ifstream file(path);
+  Result<std::string> text = read_text(path, kMostFile);
+  if (!text.ok()) return Status(Code::invalid_argument, std::string(text.status().text()));
+  std::istringstream file(*std::move(text));
   std::string line;
-  if (!std::getline(file, line)) return wrong("cannot be read");
+  std::getline(file, line);  // the names of the columns
   std::vector<Image> images;
   while (std::getline(file, line)) {
     if (!read_row(line, images.emplace_back()))

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "topology/text/text.h"
@@ -19,6 +21,9 @@ using nlohmann::json;
 constexpr const char* kFormat = "weft 1";
 constexpr std::size_t kMostFile = std::size_t{4} << 30;
 constexpr std::uint64_t kLanesOfFile = 1000;  // more than a context has
+// More than this format has: what writes, copies and sums up events goes down by calling itself.
+constexpr int kDeepest = 32;
+constexpr double kMostRank = 1 << 30;
 
 Status invalid(const std::string& path, std::string_view why) {
   return Status(Code::invalid_argument, fmt::format("{}: {}", path, why));
@@ -29,12 +34,31 @@ bool has_number(const json& object, const char* key) {
   return found != object.end() && found->is_number();
 }
 
+bool is_whole(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_integer() &&
+         std::abs(found->get<double>()) < kMostRank;
+}
+
 // Whether an event is one that this format has. "M" (names) has no time.
 bool is_event(const json& event) {
   const auto phase = event.is_object() ? event.find("ph") : event.end();
   if (!event.is_object() || phase == event.end() || !phase->is_string()) return false;
-  if (!has_number(event, "pid") || !has_number(event, "tid")) return false;
-  return *phase == "M" || has_number(event, "ts");
+  if (!is_whole(event, "pid") || !is_whole(event, "tid")) return false;
+  if (event.contains("args") && !event["args"].is_object()) return false;
+  return has_number(event, "ts") || (*phase == "M" && !event.contains("ts"));
+}
+
+// The document; nothing if it is none, or goes down deeper than a timeline does.
+std::optional<json> parsed(const std::string& text) {
+  bool is_deep = false;
+  const auto check = [&is_deep](int depth, json::parse_event_t, json&) {
+    is_deep |= depth > kDeepest;
+    return !is_deep;
+  };
+  json document = json::parse(text, check, false);
+  if (is_deep || document.is_discarded()) return std::nullopt;
+  return document;
 }
 
 std::string text_of(const json& object, const char* key) {
@@ -52,15 +76,15 @@ std::string label(const std::string& path) {
 Result<TimelineFile> read_timeline(const std::string& path) {
   const Result<std::string> text = read_text(path, kMostFile);
   if (!text.ok()) return Status(Code::invalid_argument, std::string(text.status().text()));
-  json document = json::parse(*text, nullptr, false);
-  if (document.is_discarded()) return invalid(path, "is no JSON");
-  if (!document.is_object()) return invalid(path, "is no timeline");
-  const auto about = document.find("otherData");
-  if (about == document.end() || !about->is_object() || text_of(*about, "format") != kFormat)
+  std::optional<json> document = parsed(*text);
+  if (!document) return invalid(path, "is no JSON, or is nested deeper than a timeline");
+  if (!document->is_object()) return invalid(path, "is no timeline");
+  const auto about = document->find("otherData");
+  if (about == document->end() || !about->is_object() || text_of(*about, "format") != kFormat)
     return invalid(
         path, fmt::format("is no timeline of format \"{}\", which WEFT_TRACE writes", kFormat));
-  const auto events = document.find("traceEvents");
-  if (events == document.end() || !events->is_array()) return invalid(path, "has no events");
+  const auto events = document->find("traceEvents");
+  if (events == document->end() || !events->is_array()) return invalid(path, "has no events");
   TimelineFile result;
   result.path = path;
   result.machine = text_of(*about, "machine");
@@ -107,7 +131,10 @@ std::vector<nlohmann::json> merge_timelines(std::vector<TimelineFile> files) {
 
 std::string timeline_text(const std::vector<nlohmann::json>& events) {
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
-  for (std::size_t i = 0; i < events.size(); ++i) text += (i == 0 ? "" : ",\n") + events[i].dump();
+  // Names of files are bytes; what is no UTF-8 is replaced.
+  constexpr auto kReplace = json::error_handler_t::replace;
+  for (std::size_t i = 0; i < events.size(); ++i)
+    text += (i == 0 ? "" : ",\n") + events[i].dump(-1, ' ', false, kReplace);
   return text + "\n],\"otherData\":{\"format\":\"" + kFormat + "\"}}\n";
 }
 

@@ -19,6 +19,8 @@ constexpr std::string_view kGreeting = "weft perf wire 3\n";  // counts changes 
 constexpr std::size_t kRandomBytes = 64;                      // as make_job_key() has them
 constexpr std::size_t kProofBytes = 32;
 constexpr std::size_t kMostCallers = 16;  // at a time; the oldest makes room
+constexpr int kMostTold = 16;             // of those that are dropped
+constexpr int kBacklog = 4096;            // strangers that fill it keep the caller out
 constexpr int kRetryMs = 100;
 
 std::string proof_of(std::string_view key, std::string_view side, std::string_view listener,
@@ -114,9 +116,10 @@ Result<Fd> prove(Fd socket, const std::string& who, std::string_view key, Deadli
 
 Result<Fd> await_caller(const Address& address, std::string_view key, Deadline deadline,
                         const Tell& tell) {
-  WEFT_ASSIGN(const Fd door, net::listen_on(address, kMostCallers));
+  WEFT_ASSIGN(const Fd door, net::listen_on(address, kBacklog));
   tell(fmt::format("listening on {} for {:.0f} s", address.to_string(), deadline.left_ms() / 1e3));
   std::vector<Caller> callers;
+  int told = 0;
   while (!deadline.passed()) {
     wait(door, callers, deadline);
     WEFT_ASSIGN(Fd came, net::accept_one(door));
@@ -132,7 +135,9 @@ Result<Fd> await_caller(const Address& address, std::string_view key, Deadline d
         ++i;
         continue;
       }
-      tell(fmt::format("a caller from {} {}", callers[i].from, proved.status().text()));
+      if (++told <= kMostTold)
+        tell(fmt::format("a caller from {} {}", callers[i].from, proved.status().text()));
+      if (told == kMostTold) tell("more callers that are dropped are not told of");
       callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }

@@ -52,11 +52,13 @@ def shutdown() -> None:
     job = _teams.replace(None)
     if job is None:
         return
-    _timeline.end()
-    _handles.clear()
-    job.close()
-    if _default.is_initialized() and _default.context() is job.whole:
-        _default.shutdown()
+    try:
+        _timeline.end()
+    finally:  # also if its file cannot be written
+        _handles.clear()
+        job.close()
+        if _default.is_initialized() and _default.context() is job.whole:
+            _default.shutdown()
 
 
 def is_initialized() -> bool:

@@ -71,8 +71,11 @@ class _Timeline:
                 for name, row in self._rows.items()
             ]
             events = rows + self._events
-        with open(self._path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events}, file)
+        try:
+            with open(self._path, "w", encoding="utf-8") as file:
+                json.dump({"traceEvents": events}, file)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from error
 
 
 _timeline: Optional[_Timeline] = None

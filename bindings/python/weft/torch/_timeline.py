@@ -28,11 +28,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Timeline:
-    """A file that is being written. Any thread may call any function."""
+    """A file that is being written. Any thread may call any function.
+
+    Where no more can be written, as on a full disk, the file ends with a warning, and the job goes on.
+    """
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "w")
-        self._file.write("[")
+        self._put("[")
         self._lock = threading.Lock()
         self._rows: Dict[str, int] = {}
         self._threads: Dict[int, int] = {threading.get_ident(): 0}
@@ -55,7 +58,7 @@ class Timeline:
 
     def close(self) -> None:
         with self._lock:
-            self._file.write("\n]\n")
+            self._put("\n]\n")
             self._file.close()
 
     def _add(self, tensor: str, event: Dict[str, Any]) -> None:
@@ -73,11 +76,19 @@ class Timeline:
         return row
 
     def _write(self, event: Dict[str, Any]) -> None:
+        self._put((",\n" if self._has_events else "\n") + json.dumps(event))
+        self._has_events = True
+
+    def _put(self, text: str) -> None:
         if self._file.closed:
             return
-        self._file.write((",\n" if self._has_events else "\n") + json.dumps(event))
-        self._file.flush()  # the file can be looked at while the job runs
-        self._has_events = True
+        try:
+            self._file.write(text)
+            self._file.flush()  # the file can be looked at while the job runs
+        except OSError as error:
+            warnings.warn(f"the timeline {self._file.name} ends here: {error.strerror}", stacklevel=2)
+            with contextlib.suppress(OSError):
+                self._file.close()
 
 
 class _Inside(threading.local):
