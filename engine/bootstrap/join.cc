@@ -19,54 +19,57 @@ Status with_address(const Address& address, const Status& status) {
                 status.rank());
 }
 
-Result<wire::Frame> next_frame(Joined& joined, Deadline deadline) {
+Result<wire::Frame> next_frame(const Fd& socket, wire::FrameReader& reader, Deadline deadline) {
   for (;;) {
-    WEFT_ASSIGN(std::optional<wire::Frame> frame, joined.reader.next());
+    WEFT_ASSIGN(std::optional<wire::Frame> frame, reader.next());
     if (frame) return *std::move(frame);
-    WEFT_ASSIGN(const bool readable, net::wait_readable(joined.socket, deadline));
+    WEFT_ASSIGN(const bool readable, net::wait_readable(socket, deadline));
     if (!readable) return Status(Code::timed_out, "somebody listens there but does not answer");
     std::string bytes;
-    const Result<net::Flow> flow = net::receive(joined.socket, bytes);
+    const Result<net::Flow> flow = net::receive(socket, bytes);
     // The server ended during the handshake. It may have been that of the last job, so another
     // attempt is made.
     if (!flow.ok()) return Status(Code::unavailable, std::string(flow.status().text()));
     if (*flow == net::Flow::ended)
       return Status(Code::unavailable, "the connection was closed at once");
-    joined.reader.append(bytes);
+    reader.append(bytes);
   }
 }
 
-Status send_hello(const Joined& joined, const wire::Hello& hello) {
+Status send_hello(const Fd& socket, std::string bytes) {
   // The send buffer of a fresh connection has room for this one small frame.
-  std::string bytes = wire::encode_hello(hello);
-  const Result<net::Flow> flow = net::send(joined.socket, bytes);
+  const Result<net::Flow> flow = net::send(socket, bytes);
   if (!flow.ok()) return Status(Code::unavailable, std::string(flow.status().text()));
   return {};
 }
 
 Result<Joined> shake_hands(Fd socket, const ConnectOptions& options, Deadline deadline) {
-  Joined joined{std::move(socket), wire::FrameReader(wire::kMaxText + 1)};
-  WEFT_ASSIGN(const wire::Frame first, next_frame(joined, deadline));
+  wire::FrameReader reader(wire::kMaxText + 1);
+  WEFT_ASSIGN(const wire::Frame first, next_frame(socket, reader, deadline));
   if (first.type == wire::Type::refused) return wire::decode_refused(first);
   WEFT_ASSIGN(const wire::Nonce server_nonce, wire::decode_challenge(first));
   WEFT_ASSIGN(const wire::Nonce nonce, proof::fresh_nonce());
   const proof::Claim claim{options.rank, static_cast<std::uint32_t>(options.size), server_nonce,
                            nonce};
   const wire::Proof ours = proof::make(options.job_key, proof::Side::rank, claim);
-  WEFT_RETURN_IF_ERROR(
-      send_hello(joined, {claim.rank, claim.size, options.may_return, nonce, ours}));
+  const std::string hello =
+      wire::encode_hello({claim.rank, claim.size, options.may_return, nonce, ours});
+  WEFT_RETURN_IF_ERROR(send_hello(socket, hello));
 
-  WEFT_ASSIGN(const wire::Frame second, next_frame(joined, deadline));
+  WEFT_ASSIGN(const wire::Frame second, next_frame(socket, reader, deadline));
   if (second.type == wire::Type::refused) return wire::decode_refused(second);
   WEFT_ASSIGN(const wire::Welcome welcome, wire::decode_welcome(second));
   const wire::Proof theirs = proof::make(options.job_key, proof::Side::server, claim);
   if (!proof::equal(theirs, welcome.proof)) {
     return Status(Code::no_permission, "the server does not know the job key");
   }
-  joined.host_rank = welcome.host_rank;
-  joined.incarnation = welcome.incarnation;
-  joined.reader.set_max_body(wire::kMaxBody);
-  return joined;
+  // The proofs cover the rank and the size; what else was said is in the keys.
+  const wire::SealKeys keys =
+      wire::seal_keys(options.job_key,
+                      wire::encode_challenge(server_nonce) + hello + wire::encode_welcome(welcome));
+  reader.unseal(keys.to_rank);
+  return Joined{std::move(socket), std::move(reader), wire::Sealer(keys.to_server),
+                welcome.host_rank, welcome.incarnation};
 }
 
 Result<Joined> attempt(const ConnectOptions& options, Deadline deadline) {

@@ -56,9 +56,13 @@ void Reception::greet(ConnectionId id, Session& session, const wire::Frame& fram
   if (!welcome.ok()) return refuse(id, session, welcome.status());
   session.stage = Stage::joined;
   session.rank = hello->rank;
-  session.reader.set_max_body(wire::kMaxBody);
   seats_[hello->rank] = id;
-  send(id, session, wire::encode_welcome(*welcome));
+  const std::string words = wire::encode_welcome(*welcome);
+  send(id, session, words);
+  const wire::SealKeys keys = wire::seal_keys(
+      options_.job_key, wire::encode_challenge(session.nonce) + wire::encode_hello(*hello) + words);
+  session.reader.unseal(keys.to_server);
+  session.sealer.emplace(keys.to_rank);
   board_.join(hello->rank);
 }
 
@@ -117,7 +121,7 @@ void Reception::declare_dead(Rank rank, const std::string& reason) {
 }
 
 void Reception::send(ConnectionId id, Session& session, std::string_view bytes) {
-  session.output.append(bytes);
+  session.output.append(session.sealer ? session.sealer->seal(bytes) : std::string(bytes));
   touched_.insert(id);
 }
 

@@ -50,6 +50,7 @@ class Reception : private Board::Outbox {
     std::string from;
     wire::Nonce nonce{};  // the server's
     wire::FrameReader reader{wire::kMaxStrangerBody};
+    std::optional<wire::Sealer> sealer = {};  // once the rank has joined
     std::string output;
   };
 

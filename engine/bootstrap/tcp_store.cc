@@ -43,7 +43,7 @@ Status TcpStore::send(const BoardRequest& request, Deadline) {
   const std::string frame = wire::encode_request(request);
   {
     const std::lock_guard lock(outgoing_mutex_);
-    outgoing_.append(frame);
+    outgoing_.append(joined_.sealer.seal(frame));
   }
   net::wake(wake_);
   return {};

@@ -13,6 +13,7 @@ namespace weft {
 struct Joined {
   Fd socket;
   wire::FrameReader reader;  // may hold frames that arrived behind the welcome
+  wire::Sealer sealer;
   Rank host_rank = kNoRank;
   int incarnation = 0;
 };
@@ -44,9 +45,9 @@ class TcpStore final : public StoreClient {
 
   const std::string server_name_;
   std::unique_ptr<RendezvousServer> server_;  // outlives the connection to it
-  Joined joined_;                             // all but the incarnation for the thread only
+  Joined joined_;  // the thread's alone, but for the sealer and the incarnation
   Fd wake_;
-  std::mutex outgoing_mutex_;
+  std::mutex outgoing_mutex_;  // guards outgoing_ and the sealer
   // Frames of callers. Bounded by the number of callers, because each waits for its reply.
   std::string outgoing_;
   std::string sending_;  // taken from outgoing_; used by the thread only

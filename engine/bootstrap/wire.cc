@@ -100,7 +100,23 @@ bool is_code(std::uint8_t value) {
 
 }  // namespace
 
+void FrameReader::unseal(const SealKey& key) {
+  max_body_ = kMaxBody;
+  opener_.emplace(key, kHeaderBytes + kMaxBody);
+  opener_->append(std::exchange(buffer_, {}));
+}
+
 Result<std::optional<Frame>> FrameReader::next() {
+  for (;;) {
+    WEFT_ASSIGN(std::optional<Frame> frame, next_plain());
+    if (frame || !opener_) return frame;
+    WEFT_ASSIGN(const std::optional<std::string> opened, opener_->next());
+    if (!opened) return frame;
+    buffer_.append(*opened);
+  }
+}
+
+Result<std::optional<Frame>> FrameReader::next_plain() {
   // Another protocol is refused at its first wrong byte, before a length is read.
   const std::string_view start = std::string_view(buffer_).substr(0, kMagic.size());
   if (start != kMagic.substr(0, start.size())) {

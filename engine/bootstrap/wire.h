@@ -16,8 +16,9 @@
 //   reply      s -> c     id u32, code u8, rank i32, value (code ok) or text
 //   event      s -> c     kind u8, rank i32, incarnation u32, reason
 //
-// The header and the refused frame have the same form in every version of the protocol. So a rank
-// and a server of different versions can say why they do not work together. All input is checked:
+// What follows the welcome, in both directions, is sealed (seal.h). The header and the refused frame
+// have the same form in every version of the protocol. So a rank and a server of different versions
+// can say why they do not work together. All input is checked:
 // a length before memory is allocated, every field against its range, and no byte may be left over.
 // Values and pure functions.
 #pragma once
@@ -30,6 +31,7 @@
 #include <string_view>
 
 #include "engine/bootstrap/board.h"
+#include "engine/bootstrap/seal.h"
 #include "verbs/base/base.h"
 
 namespace weft::wire {
@@ -76,18 +78,28 @@ struct Welcome {
   Proof proof;
 };
 
-// Cuts a byte stream into frames. Holds at most the bytes of one frame and of one read.
+// Cuts a byte stream into frames. Holds at most the bytes of one frame, of one record and of one read.
 class FrameReader {
  public:
   explicit FrameReader(std::size_t max_body) : max_body_(max_body) {}
-  void set_max_body(std::size_t bytes) { max_body_ = bytes; }
-  void append(std::string_view bytes) { buffer_.append(bytes); }
+  // The other side has joined, or is the server: from here on frames are large and sealed.
+  void unseal(const SealKey& key);
+  void append(std::string_view bytes) {
+    if (opener_)
+      opener_->append(bytes);
+    else
+      buffer_.append(bytes);
+  }
   // The next whole frame; nothing if more bytes are needed. mismatch: another protocol or version.
-  // invalid_argument: a frame that is too long. After an error the reader cannot be used further.
+  // invalid_argument: a frame that is too long. no_permission: it was not sealed by the other side.
+  // After an error the reader cannot be used further.
   [[nodiscard]] Result<std::optional<Frame>> next();
 
  private:
+  [[nodiscard]] Result<std::optional<Frame>> next_plain();
+
   std::size_t max_body_;
+  std::optional<Opener> opener_;
   std::string buffer_;
 };
 

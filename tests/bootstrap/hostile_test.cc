@@ -137,8 +137,8 @@ TEST(Reception, AStrangersPatienceIsBounded) {
 }
 
 // A client that has joined, and then does what it likes.
-Fd join_raw(const RendezvousServer& server, Rank rank, int size) {
-  return std::move(join_rendezvous(rank_options(server, rank, size), patient())).value().socket;
+Joined join_raw(const RendezvousServer& server, Rank rank, int size) {
+  return join_rendezvous(rank_options(server, rank, size), patient()).value();
 }
 
 // Waits for a whole frame; a refusal without text when the connection ends before it.
@@ -188,12 +188,17 @@ TEST(Reception, ARecordedHelloIsRefused) {
 TEST(Reception, ARankThatSpeaksNonsenseDiesAloneAndIsNamed) {
   const auto server = RendezvousServer::start(server_options(3)).value();
   const auto good = join(*server, 0, 3);
-  const Fd bad = join_raw(*server, 2, 3);
-  say(bad, "this is not a frame");
-  const StoreEvent event = wait_for_event(*good);
-  EXPECT_EQ(event.kind, StoreEvent::Kind::died);
-  EXPECT_EQ(event.rank, 2);
-  EXPECT_TRUE(good->put("still", "here").ok());
+  // Sealed, and as somebody says it who has taken over the connection.
+  for (const bool is_sealed : {true, false}) {
+    Joined bad = join_raw(*server, is_sealed ? 2 : 1, 3);
+    const std::string words = "this is not a frame, and no record of a sealed stream";
+    say(bad.socket, is_sealed ? bad.sealer.seal(words) : words);
+    const StoreEvent event = wait_for_event(*good);
+    EXPECT_EQ(event.kind, StoreEvent::Kind::died);
+    EXPECT_EQ(event.rank, is_sealed ? 2 : 1);
+    EXPECT_TRUE(contains(event.reason, is_sealed ? "does not speak" : "has not sealed"));
+    EXPECT_TRUE(good->put(is_sealed ? "still" : "and still", "here").ok());
+  }
 }
 
 TEST(Reception, NoSequenceOfRequestsHarmsTheOthers) {
@@ -201,17 +206,18 @@ TEST(Reception, NoSequenceOfRequestsHarmsTheOthers) {
   for (int round = 0; round < 30; ++round) {
     const auto server = RendezvousServer::start(server_options(2)).value();
     const auto good = join(*server, 0, 2);
-    const Fd odd = join_raw(*server, 1, 2);
+    Joined odd = join_raw(*server, 1, 2);
     std::string bytes;
     for (int i = 0; i < 300; ++i) {
       const auto kind = static_cast<BoardRequest::Kind>(random() % (i < 299 ? 4 : 5));
       const Rank from = static_cast<Rank>(random() % 5) - 2;
       const std::string key(random() % 3 == 0 ? random() % 300 : random() % 2, 'k');
-      bytes += wire::encode_request({kind, static_cast<RequestId>(random() % 8), from, key, "v"});
+      const auto id = static_cast<RequestId>(random() % 8);
+      bytes += odd.sealer.seal(wire::encode_request({kind, id, from, key, "v"}));
     }
-    say(odd, bytes);
-    ::shutdown(odd.get(), SHUT_WR);
-    (void)hear_all(odd);
+    say(odd.socket, bytes);
+    ::shutdown(odd.socket.get(), SHUT_WR);
+    (void)hear_all(odd.socket);
     EXPECT_EQ(wait_for_event(*good).rank, 1);
     EXPECT_TRUE(good->put("own", "x").ok());
     EXPECT_EQ(good->get("own", patient()).value(), "x");
@@ -222,9 +228,11 @@ TEST(Reception, ARankThatNeverReadsIsCutOff) {
   const auto server = RendezvousServer::start(server_options(2)).value();
   const auto good = join(*server, 0, 2);
   EXPECT_TRUE(good->put("big", std::string(kMaxStoreValue, 'x')).ok());
-  const Fd deaf = join_raw(*server, 1, 2);
-  for (RequestId id = 1; id <= 400; ++id)
-    say(deaf, wire::encode_request({BoardRequest::Kind::get, id, kNoRank, "big", {}}));
+  Joined deaf = join_raw(*server, 1, 2);
+  for (RequestId id = 1; id <= 400; ++id) {
+    const BoardRequest get{BoardRequest::Kind::get, id, kNoRank, "big", {}};
+    say(deaf.socket, deaf.sealer.seal(wire::encode_request(get)));
+  }
   const StoreEvent event = wait_for_event(*good);
   EXPECT_EQ(event.rank, 1);
   EXPECT_TRUE(contains(event.reason, "does not read")) << event.reason;
@@ -232,16 +240,16 @@ TEST(Reception, ARankThatNeverReadsIsCutOff) {
 
 TEST(Reception, WaitsOfOneRankAreBounded) {
   const auto server = RendezvousServer::start(server_options(1)).value();
-  const Fd greedy = join_raw(*server, 0, 1);
+  Joined greedy = join_raw(*server, 0, 1);
   for (RequestId id = 0; id <= kMaxStoreWaits; ++id) {
-    say(greedy, wire::encode_request({BoardRequest::Kind::get, id, kNoRank, "never", {}}));
+    const BoardRequest get{BoardRequest::Kind::get, id, kNoRank, "never", {}};
+    say(greedy.socket, greedy.sealer.seal(wire::encode_request(get)));
   }
   std::string bytes;
-  ASSERT_TRUE(net::wait_readable(greedy, patient()).value());
-  ASSERT_TRUE(net::receive(greedy, bytes).ok());
-  wire::FrameReader reader(wire::kMaxBody);
-  reader.append(bytes);
-  const Reply reply = wire::decode_reply(reader.next().value().value()).value();
+  ASSERT_TRUE(net::wait_readable(greedy.socket, patient()).value());
+  ASSERT_TRUE(net::receive(greedy.socket, bytes).ok());
+  greedy.reader.append(bytes);
+  const Reply reply = wire::decode_reply(greedy.reader.next().value().value()).value();
   EXPECT_EQ(reply.id, kMaxStoreWaits);
   EXPECT_EQ(reply.status.code(), Code::exhausted);
 }

@@ -129,7 +129,11 @@ std::string feed_member(std::string_view bytes, const std::string&) {
   if (!good.ok()) return good.status().to_string();
   {
     Joined odd = join_rendezvous(rank_of(server->address(), 1, 2), patient()).value();
-    if (!tell(odd.socket, bytes)) return "the server neither answered nor closed";
+    // Every second one has lost its connection to somebody without the keys.
+    static bool is_sealed = false;
+    is_sealed = !is_sealed;
+    if (!tell(odd.socket, is_sealed ? odd.sealer.seal(bytes) : std::string(bytes)))
+      return "the server neither answered nor closed";
   }
   const bool has_put = (*good)->put("own", "x").ok();
   const Result<std::string> got = (*good)->get("own", patient());
@@ -172,11 +176,15 @@ std::string feed_answers(std::string_view bytes, const std::string&) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0)
     return "no pair of sockets";
   const Fd server(ends[0]);
-  Joined joined{Fd(ends[1]), wire::FrameReader(wire::kMaxBody)};
+  const wire::SealKeys keys = wire::seal_keys(kKey, "what was said");
+  Joined joined{Fd(ends[1]), wire::FrameReader(wire::kMaxBody), wire::Sealer(keys.to_server)};
+  joined.reader.unseal(keys.to_rank);
   const auto store = TcpStore::open(rank_of({"127.0.0.1", 1}, 1, 3), std::move(joined)).value();
   std::thread peer([&] {
     (void)net::wait_readable(server, patient());  // the request
-    say(server, std::string(bytes));
+    static bool is_sealed = false;
+    is_sealed = !is_sealed;
+    say(server, is_sealed ? wire::Sealer(keys.to_rank).seal(bytes) : std::string(bytes));
     ::shutdown(server.get(), SHUT_WR);
   });
   const Deadline deadline = Deadline::after_ms(5'000);
