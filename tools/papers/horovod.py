@@ -110,6 +110,7 @@ def overlap(page):
                [(way, number(row["p50_us"] / 1000, 1), number(beside[way]["p50_us"] / 1000, 1),
                  number(100 * min(1, max(0, 1 - (beside[way]["p50_us"] / 1000 - 60) / (row["p50_us"] / 1000))), 0))
                 for way, row in alone.items() if way in ("names", "group", "neighbors")])
+    page.needs("Section 4.3.2: more than 95% of the allreduce hidden", "GPUs that compute, so that cores are free for the network")
 
 
 def scaling(page):
