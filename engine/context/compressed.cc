@@ -277,9 +277,10 @@ Status Compressed::check(const Request& request) {
         fmt::format("allreduce: {} of compressed tensors has no meaning; use sum or average",
                     name(request.op)));
   }
-  if (request.algorithm != AllreduceAlgorithm::automatic) {
+  if (request.algorithm != AllreduceAlgorithm::automatic &&
+      request.algorithm != AllreduceAlgorithm::split) {
     return invalid(
-        fmt::format("allreduce: compressed tensors have an algorithm of their own, not {}",
+        fmt::format("allreduce: compressed tensors travel by the algorithm split, not {}",
                     name(request.algorithm)));
   }
   if (request.weights != nullptr && request.weights->destinations) {

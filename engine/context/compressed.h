@@ -5,7 +5,8 @@
 //   allreduce            encode x by blocks ► alltoall ► add up the own block, encode the sum
 //                                           ► allgather ► decode all blocks into y
 //
-// The two operations of an allreduce are admitted together, so they have the same places in the order
+// This is what the algorithm `split` does with tensors as they are. Every other one would encode sums anew at each
+// of its steps, and lose something each time. The two operations of an allreduce are admitted together, so they have the same places in the order
 // of all ranks; the second one's gate opens when the first has ended. All ranks decode the same
 // bytes, so all have the same result to the bit. The caller encodes; who ends an operation decodes.
 //

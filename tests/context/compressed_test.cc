@@ -113,6 +113,8 @@ TEST(Compressed, InPlaceAndInFlightTogether) {
       Request request = all.back()->request(
           k % 3 == 0 ? Collective::neighbor_allreduce : Collective::allreduce, kAll[k % 3]);
       request.output.data = all.back()->x.data();
+      // The one that it takes, by its name.
+      if (k == 4) request.algorithm = AllreduceAlgorithm::split;
       Result<Handle> handle = context.start(request);
       ASSERT_TRUE(handle.ok()) << handle.status().to_string();
       handles.push_back(std::move(*handle));
@@ -361,7 +363,7 @@ TEST(Compressed, WhatCannotBeCompressedIsNamed) {
               })),
               "allreduce: compression (sketch) takes f32, not f64");
     EXPECT_EQ(said(with([](Request& it) { it.algorithm = AllreduceAlgorithm::ring; })),
-              "allreduce: compressed tensors have an algorithm of their own, not ring");
+              "allreduce: compressed tensors travel by the algorithm split, not ring");
     EXPECT_NE(said(with([](Request& it) { it.input.count = 7; })).find("7"), std::string::npos);
     const ErrorFeedback feedback;
     EXPECT_EQ(said(with([&](Request& it) {
