@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
+
+#include "verbs/base/base.h"
 
 namespace weft {
 namespace {
@@ -17,13 +20,20 @@ struct Record {
   std::uint32_t code;  // of its error; 0: none
   char error[156];
   char name[96];
-  char rest[224];
+  char rest[216];
+  std::uint64_t digest;  // of the whole of both
 };
 
 template <std::size_t kBytes>
 void put(char (&to)[kBytes], std::string_view text) {
   const std::size_t bytes = std::min(text.size(), kBytes - 1);
   std::memcpy(to, text.data(), bytes);
+}
+
+std::string difference(const Record& a, const Record& b) {
+  if (std::strcmp(a.name, b.name) != 0) return fmt::format("{} and {}", a.name, b.name);
+  if (std::strcmp(a.rest, b.rest) != 0) return fmt::format("{} and {}", a.rest, b.rest);
+  return fmt::format("both have {} {}…, and what follows differs", a.name, a.rest);
 }
 
 }  // namespace
@@ -35,6 +45,7 @@ Status agree(Context& context, std::string_view title, const CommonArguments& ar
   if (!own.ok()) put(mine.error, own.text());
   put(mine.name, arguments.name);
   put(mine.rest, arguments.rest);
+  mine.digest = fnv1a64(arguments.rest, fnv1a64(arguments.name));
   std::vector<Record> all(static_cast<std::size_t>(context.size()));
   WEFT_RETURN_IF_ERROR(context.allgather({&mine, sizeof mine, DataType::u8},
                                          {all.data(), all.size() * sizeof mine, DataType::u8}));
@@ -45,13 +56,11 @@ Status agree(Context& context, std::string_view title, const CommonArguments& ar
                   fmt::format("rank {}: {}", rank, all[rank].error), static_cast<Rank>(rank));
   }
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    const bool is_named = std::strcmp(all[rank].name, all[0].name) == 0;
-    if (is_named && std::strcmp(all[rank].rest, all[0].rest) == 0) continue;
-    const auto text = [&](const Record& record) { return is_named ? record.rest : record.name; };
-    return Status(Code::mismatch,
-                  fmt::format("{}: ranks 0 and {} disagree: {} and {}", title, rank, text(all[0]),
-                              text(all[rank])),
-                  static_cast<Rank>(rank));
+    if (all[rank].digest == all[0].digest) continue;
+    return Status(
+        Code::mismatch,
+        fmt::format("{}: ranks 0 and {} disagree: {}", title, rank, difference(all[0], all[rank])),
+        static_cast<Rank>(rank));
   }
   return {};
 }

@@ -10,7 +10,7 @@
 namespace weft {
 
 // What the ranks must give alike: the name of a method, or what else comes first in a message, and the
-// rest, for people. Of long texts only the beginning is compared.
+// rest, for people. Messages have the beginning of long texts.
 struct CommonArguments {
   std::string name;  // "ring", with its quotes
   std::string rest;
