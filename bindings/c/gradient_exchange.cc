@@ -49,6 +49,10 @@ Status convert(const weft_gradient_exchange_options* given, GradientExchangeOpti
   WEFT_RETURN_IF_ERROR(read_struct(given, "options", from));
   to.name = name_or(from.name, to.name);
   WEFT_ASSIGN(to.rule, weft::exchange_rule(name_or(from.rule, "canary")));
+  WEFT_ASSIGN(to.topology, weft::exchange_topology(name_or(from.topology, "all_to_all")));
+  WEFT_RETURN_IF_ERROR(check_compression("options->compression", from.compression));
+  to.compression = static_cast<weft::Compression>(from.compression);
+  to.stream = stream_of(from.stream);
   if (from.rate != 0) to.rate = from.rate;
   std::optional<std::int32_t> staleness;
   WEFT_RETURN_IF_ERROR(read_flagged("staleness", from.has_staleness, from.staleness, staleness));

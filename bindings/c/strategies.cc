@@ -46,6 +46,9 @@ Status convert(const weft_strategy_options* given, StrategyOptions& to) {
   if (from.seed != 0) to.seed = from.seed;
   to.stream = stream_of(from.stream);
   to.compression = static_cast<Compression>(from.compression);
+  if (from.topology != nullptr) {
+    WEFT_ASSIGN(to.topology, weft::exchange_topology(from.topology));
+  }
   WEFT_RETURN_IF_ERROR(read_flagged("momentum", from.has_momentum, from.momentum, to.momentum));
   WEFT_RETURN_IF_ERROR(
       read_flagged("outer_rate", from.has_outer_rate, from.outer_rate, to.outer_rate));

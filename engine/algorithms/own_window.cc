@@ -12,8 +12,8 @@
 namespace weft {
 
 Result<Window> own_window(Context& context, std::size_t count, DataType type,
-                          const std::string& name) {
-  WEFT_ASSIGN(Memory memory, Memory::allocate(count * size_of(type)));
+                          const std::string& name, std::size_t more) {
+  WEFT_ASSIGN(Memory memory, Memory::allocate((count + more) * size_of(type)));
   const Output tensor{memory.data(), count, type};
   return context.win_create(
       tensor, name, {.zero_init = true, .owner = std::make_shared<Memory>(std::move(memory))});

@@ -12,9 +12,10 @@
 
 namespace weft {
 
-// On the context's graph; tensor and slots are zeros. Collective.
+// On the context's graph; tensor and slots are zeros. Behind the tensor lie `more` elements, which are kept as long.
+// Collective.
 [[nodiscard]] Result<Window> own_window(Context& context, std::size_t count, DataType type,
-                                        const std::string& name);
+                                        const std::string& name, std::size_t more = 0);
 
 // The result of make(). If that is an error, which all ranks have, the windows that it has made are freed.
 template <typename Make>

@@ -110,6 +110,9 @@ Result<Window> Context::window(std::string_view name) const {
   if (is_forked_child()) return forked_child_error("window");
   return core()->windows().find(name);
 }
+std::shared_ptr<WindowObject> WindowObject::of(const Context& context, std::string_view name) {
+  return Context::Core::window_of(context, name);
+}
 std::vector<std::string> Context::window_names() const {
   if (is_forked_child()) return {};
   return core()->windows().names();

@@ -99,6 +99,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Result<Named> named(const NamedOptions& options);
   // For partial all-reduce: a core with mail, of the same ranks. Collective.
   static Result<std::unique_ptr<weft::GroupHost>> group_host(Context& context);
+  // null: there is no window of this name.
+  static std::shared_ptr<WindowObject> window_of(const Context& context, std::string_view name) {
+    return context.core()->windows().object_of(name);
+  }
 
   Usage usage();
   // `rank="0",context="job"`: of the metrics.

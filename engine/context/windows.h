@@ -44,6 +44,8 @@ class Windows {
   Status free(std::string_view name);
   Status free_all();
   Status fence();
+  // null: there is none of this name.
+  [[nodiscard]] std::shared_ptr<WindowObject> object_of(std::string_view name);
   // For people, a line each. token
   [[nodiscard]] std::vector<std::string> describe();
   // ok, or the error that the graph cannot be changed.
@@ -87,7 +89,6 @@ class Windows {
   [[nodiscard]] Result<WindowNeighbor> neighbor(Rank rank, std::size_t bytes, const Keys& keys);
   [[nodiscard]] Result<window::Place> mutex_of(Rank rank, const Keys& keys);
   void withdraw(std::span<const std::uint32_t> regions);
-  [[nodiscard]] std::shared_ptr<WindowObject> object_of(std::string_view name);
   [[nodiscard]] Result<std::shared_ptr<WindowObject>> open(Result<WindowSetup> setup,
                                                            const std::shared_ptr<Lane>& lane);
   void end(WindowObject& object);

@@ -28,7 +28,9 @@ class Canary : public StrategyMethod {
                                          {.name = options().name,
                                           .rule = rule_,
                                           .staleness = options().staleness.value_or(18),
-                                          .proportion = options().proportion}));
+                                          .proportion = options().proportion,
+                                          .topology = topology(),
+                                          .compression = options().compression}));
     exchange_.emplace(std::move(made));
     return {};
   }
@@ -42,17 +44,28 @@ class Canary : public StrategyMethod {
     }
     return take();
   }
-  // What is under way is taken by an iteration with empty pieces.
+  // What is under way is taken by iterations with empty pieces. In a mesh the owners first take what is under way to
+  // them; at the end of their next iteration it is with all.
   Status end() override {
     if (rule_ != ExchangeRule::bulk) {
-      WEFT_RETURN_IF_ERROR(context().barrier());
-      WEFT_RETURN_IF_ERROR(exchange_->begin());
-      WEFT_RETURN_IF_ERROR(take());
+      if (topology() == ExchangeTopology::mesh) WEFT_RETURN_IF_ERROR(empty_iterations(2));
+      WEFT_RETURN_IF_ERROR(empty_iterations(1));
     }
     return exchange_->end();
   }
 
  private:
+  [[nodiscard]] ExchangeTopology topology() const {
+    return options().topology.value_or(ExchangeTopology::all_to_all);
+  }
+  Status empty_iterations(int count) {
+    WEFT_RETURN_IF_ERROR(context().barrier());
+    for (int each = 0; each < count; ++each) {
+      WEFT_RETURN_IF_ERROR(exchange_->begin());
+      WEFT_RETURN_IF_ERROR(take());
+    }
+    return {};
+  }
   Status take() {
     WEFT_ASSIGN(const EndedIteration ended, exchange_->end_iteration(output(mean_.data())));
     counts().bytes = exchange_->counts().bytes;

@@ -29,7 +29,7 @@ struct Given {
   double most;
 };
 
-std::array<Given, 10> given(const StrategyOptions& options) {
+std::array<Given, 11> given(const StrategyOptions& options) {
   const auto number = [](const auto& option) {
     return option ? std::optional(static_cast<double>(*option)) : std::nullopt;
   };
@@ -46,7 +46,8 @@ std::array<Given, 10> given(const StrategyOptions& options) {
        {"outer_momentum", kHasOuter, options.outer_momentum, 0, below_1},
        {"colayers", kHasColayers, number(options.colayers), 1, kAny},
        {"staleness", kHasStaleness, number(options.staleness), 0, kAny},
-       {"proportion", kHasProportion, number(options.proportion), 0, kAny}}};
+       {"proportion", kHasProportion, number(options.proportion), 0, kAny},
+       {"topology", kHasTopology, number(options.topology), 0, 1}}};
 }
 
 Status check_rate(std::string_view name, double rate) {
@@ -91,9 +92,10 @@ Result<const StrategyRow*> check_all(std::string_view name, const Output& model,
 std::string described(const Output& model, const StrategyOptions& options) {
   std::string text = fmt::format("rate {}", options.rate);
   for (const Given& each : given(options)) {
-    if (each.bit != kHasCompression && each.value)
+    if (each.bit != kHasCompression && each.bit != kHasTopology && each.value)
       text += fmt::format(", {} {}", each.name, *each.value);
   }
+  if (options.topology) text += fmt::format(", topology {}", name(*options.topology));
   return text + fmt::format(", compression {}, {} elements of {}", name(options.compression),
                             model.count, name(model.type));
 }

@@ -7,6 +7,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint32_t kNeighbors = kHasMomentum | kHasPeers | kHasCompression;
+constexpr std::uint32_t kPieces = kHasMomentum | kHasColayers | kHasTopology | kHasCompression;
 
 constexpr std::array kTable{
     StrategyRow{"parameter_server", kHasMomentum, false, make_parameter_server},
@@ -27,12 +28,10 @@ constexpr std::array kTable{
     StrategyRow{"prague", kHasMomentum | kHasSection | kHasSeed, true, make_prague},
     StrategyRow{"prague:random", kHasMomentum | kHasSection | kHasSeed, true, make_prague_random},
     StrategyRow{"prague:static", kHasMomentum | kHasSection, false, make_prague_static},
-    StrategyRow{"canary", kHasMomentum | kHasColayers | kHasStaleness | kHasProportion, true,
-                make_canary},
-    StrategyRow{"canary:bulk", kHasMomentum | kHasColayers, false, make_canary_bulk},
-    StrategyRow{"canary:bounded", kHasMomentum | kHasColayers | kHasStaleness, false,
-                make_canary_bounded},
-    StrategyRow{"canary:asynchronous", kHasMomentum | kHasColayers, true, make_canary_asynchronous},
+    StrategyRow{"canary", kPieces | kHasStaleness | kHasProportion, true, make_canary},
+    StrategyRow{"canary:bulk", kPieces, false, make_canary_bulk},
+    StrategyRow{"canary:bounded", kPieces | kHasStaleness, false, make_canary_bounded},
+    StrategyRow{"canary:asynchronous", kPieces, true, make_canary_asynchronous},
 };
 
 }  // namespace

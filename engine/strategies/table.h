@@ -24,6 +24,7 @@ enum StrategyHas : std::uint32_t {
   kHasColayers = 64,
   kHasStaleness = 128,
   kHasProportion = 256,
+  kHasTopology = 512,
 };
 
 using MakeStrategy = std::unique_ptr<StrategyMethod>(StrategySetup setup);

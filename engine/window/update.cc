@@ -58,7 +58,7 @@ class WindowObject::UpdateTurn {
   std::uint32_t number_ = 0;  // in the timeline
 };
 
-Status WindowObject::update(const WindowUpdate& how) {
+Status WindowObject::update(const WindowUpdate& how, std::span<double> p) {
   constexpr std::string_view kName = "win_update";
   if (!is_floating(shape_.type)) {
     return invalid(
@@ -109,7 +109,7 @@ Status WindowObject::update(const WindowUpdate& how) {
       status = named(kName, run_copies(*lane, staging, &Staging::fetch, patience_ns()));
     if (status.ok()) publish();
   }
-  if (status.ok()) status = combine_slots(here, weights, self_weight);
+  if (status.ok()) status = combine_slots(here, weights, self_weight, p);
   if (status.ok() && staging.has_stores()) {
     const Lane::Hold hold(*lane);
     status = named(kName, run_copies(*lane, staging, &Staging::store, patience_ns()));
@@ -135,7 +135,7 @@ Status window::run_copies(Lane& lane, Staging& staging, Status (Staging::*begin)
 
 // Slots of weight 0 are read, too, if they are to be reset.
 Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const double> weights,
-                                   double self_weight) {
+                                   double self_weight, std::span<double> slot_p) {
   const std::lock_guard lock(mutex_);
   const Deadline deadline = Deadline::at_ns(deadline_ns());
   std::vector<Term> terms;
@@ -155,6 +155,7 @@ Status WindowObject::combine_slots(const WindowUpdate& how, std::span<const doub
       return Status(status.code(), fmt::format("win_update: {}: {}", title_, status.text()),
                     status.rank());
     }
+    if (!slot_p.empty()) slot_p[in] = reader.p();
     if (weights[in] == 0.0) continue;
     reader.add_terms(weights[in], terms);
     p += weights[in] * reader.p();

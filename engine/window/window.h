@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/lane/lane.h"
@@ -27,6 +28,8 @@
 #include "verbs/sanitizers/sanitizers.h"
 
 namespace weft {
+
+class Context;
 
 // A neighbor's part of the window, and the way there.
 struct WindowNeighbor {
@@ -70,6 +73,10 @@ namespace window {
 class WindowObject : public std::enable_shared_from_this<WindowObject> {
  public:
   WindowObject(WindowSetup setup, const std::shared_ptr<Lane>& lane);
+  // The window of this name, for algorithms that need more than the public calls; null: there is none. engine/context
+  // has the windows.
+  [[nodiscard]] static std::shared_ptr<WindowObject> of(const Context& context,
+                                                        std::string_view name);
   // Fills slots and words. Nobody else may use the window before all ranks have done this.
   [[nodiscard]] Status open();
 
@@ -81,7 +88,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   // The calls of Window. With a handle the call only begins.
   Status put(bool accumulates, const Output& x, const WindowPut& how, Handle* handle);
   Status get(const WindowGet& how, Handle* handle);
-  Status update(const WindowUpdate& how);
+  // `p`: not empty: becomes p of the slot of each in-neighbor, as it was read.
+  Status update(const WindowUpdate& how, std::span<double> p = {});
   [[nodiscard]] Result<std::vector<std::uint64_t>> versions();
   [[nodiscard]] Result<double> associated_p();
   Status set_associated_p(bool on);
@@ -203,8 +211,8 @@ class WindowObject : public std::enable_shared_from_this<WindowObject> {
   // tensor-shaped memory := the sum of the terms. Readers of our tensor are kept from half of it.
   Status write(std::span<const Term> terms, void* destination, double divisor = 1.0);
   void publish_fetched();  // mutex_ is held
-  Status combine_slots(const WindowUpdate& how, std::span<const double> weights,
-                       double self_weight);
+  Status combine_slots(const WindowUpdate& how, std::span<const double> weights, double self_weight,
+                       std::span<double> slot_p);
   // Begins to tell the in-neighbors what was read of their messages.
   void tell(Lane& lane);
   [[nodiscard]] window::Head& head() const { return *setup_.part->as<window::Head>(); }

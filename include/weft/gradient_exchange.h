@@ -35,14 +35,24 @@
 // Each rank knows of all others which pieces are out, by an exchange index (Canary, 5.2) that travels
 // beside them.
 //
-// A rank that dies or leaves is waited for no more, and the others go on. What it has sent counts.
+// Topologies, by how pieces travel (Canary, 4.4):
+//
+//   all_to_all  each piece goes to all n-1 others, and each rank takes its mean of what has come. A rank that dies or
+//               leaves is waited for no more, and the others go on. What it has sent counts.
+//   mesh        each rank owns a share of each colayer, one of n. A rank sends each owner its share of a piece. The owner
+//               adds up in end_iteration() what has come since the last one, divides by the contributors, and sends
+//               this mean to all. So an iteration takes less than 2 models instead of n-1, and all ranks take the
+//               same means, each once. A gradient is in the others' models after one more end_iteration() of its
+//               owners, but at once under `bulk`. If a rank dies or leaves, nobody has its shares: later calls of all
+//               are errors that name it.
 //
 // create() and end() are collective. Ranks that call create() with different arguments all have a `mismatch`
 // which says what differs; if one rank's are wrong, all have the error. The model and the context must outlive
 // the object. create() sets the context's graph to the fully connected one; other windows may exist only
-// if it is that already. Models are of floating types and in memory of the host.
+// if it is that already. Models are of floating types. A model, gradients and means on a GPU are copied to the host
+// and back, where the means are computed (docs/gpu.md).
 //
-// Memory: about 5 models for each other rank, since pieces wait at their receivers.
+// Memory: about 5 models for each other rank, since pieces wait at their receivers; in a mesh about 12 models in all.
 //
 // Threads: one at a time may use an object. Every wait ends within Config::deadline_ms with an error that
 // names the rank which is late; the call may be repeated after timed_out. After another error that is none of
@@ -59,6 +69,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace WEFT_PUBLIC weft {
@@ -77,6 +88,11 @@ struct LayerSize {
 [[nodiscard]] Result<std::vector<int>> bundle_layers(std::span<const LayerSize> layers,
                                                      int colayers);
 
+enum class ExchangeTopology : std::uint8_t { all_to_all, mesh };
+[[nodiscard]] std::string_view name(ExchangeTopology topology);
+// Accepts what name() returns.
+[[nodiscard]] Result<ExchangeTopology> exchange_topology(std::string_view name);
+
 struct GradientExchangeOptions {
   std::string name = "gradient_exchange";  // of the windows; begins their names
   ExchangeRule rule = ExchangeRule::canary;
@@ -85,21 +101,28 @@ struct GradientExchangeOptions {
   std::optional<int> proportion{};
   // x := x - rate mean at the end of an iteration. Absent: the caller changes x, by update().
   std::optional<double> rate{};
+  ExchangeTopology topology = ExchangeTopology::all_to_all;
+  // How pieces and means of f32 travel, if that makes them smaller; not low_rank. What this loses is added to later ones.
+  Compression compression = Compression::none;
+  // For memory of a GPU: calls begin behind the work in it, and what they write is there when they return. Absent:
+  // the default stream.
+  std::optional<Stream> stream{};
 };
 
 // How an iteration ended.
 struct EndedIteration {
   std::int64_t number = 0;
-  bool is_dropped = false;        // its gradients, but those that were out
-  Rank pulled_from = kNoRank;     // whose model x is now
-  std::vector<int> contributors;  // of each colayer's mean
+  bool is_dropped = false;     // its gradients, but those that were out
+  Rank pulled_from = kNoRank;  // whose model x is now
+  // Of each colayer: the ranks whose pieces the mean has; in a mesh the owners whose means it has.
+  std::vector<int> contributors;
 };
 
 struct GradientExchangeCounts {
   std::uint64_t iterations = 0;  // that have ended
   std::uint64_t dropped = 0;     // iterations whose gradients were dropped
   std::uint64_t pulls = 0;       // of the model of the fastest
-  std::uint64_t bytes = 0;       // of pieces that were sent, and of models that were pulled
+  std::uint64_t bytes = 0;  // of pieces and means that were sent, and of models that were pulled
 };
 
 class GradientExchange {

@@ -50,6 +50,7 @@
 // error of step() later calls return the same error.
 #pragma once
 
+#include <weft/gradient_exchange.h>
 #include <weft/status.h>
 #include <weft/types.h>
 
@@ -79,7 +80,8 @@ struct StrategyOptions {
   std::optional<int> peers{};
   // Of random choices. ad_psgd, noloco, prague, prague:random: 1 if absent.
   std::optional<std::uint64_t> seed{};
-  // How gradients and models travel. allreduce, dpsgd, dpsgd:awc, dmsgd, qg_dmsgd, local_sgd, diloco.
+  // How gradients and models travel. allreduce, dpsgd, dpsgd:awc, dmsgd, qg_dmsgd, local_sgd, diloco, canary and its
+  // settings.
   Compression compression = Compression::none;
   // Of the step that follows a section. diloco: 0.7 and 0.9 if absent; noloco: 0.7 and 0.5.
   std::optional<double> outer_rate{};
@@ -90,6 +92,8 @@ struct StrategyOptions {
   // (GradientExchangeOptions).
   std::optional<int> staleness{};
   std::optional<int> proportion{};
+  // canary and its settings: how the pieces travel; all_to_all if absent (weft/gradient_exchange.h).
+  std::optional<ExchangeTopology> topology{};
   // Owns the memory of the model, which is kept as long as it is needed. Without it the destructor of dpsgd:awc
   // waits, in an iteration, for the sum that travels.
   std::shared_ptr<const void> owner{};

@@ -1,4 +1,5 @@
-// canary and its settings: each rank sends its gradient to all others, and takes what has come.
+// canary and its settings: each rank sends its gradient to all others, and takes what has come. In a mesh it sends
+// each its share, and the mean of its own share to all.
 #include <algorithm>
 
 #include "scheduler/forecast/table.h"
@@ -14,24 +15,42 @@ constexpr std::uint64_t kStaleness = 18;
 class CanaryModel : public TrainingModel {
  public:
   CanaryModel(Training& training, Waits waits)
-      : TrainingModel(training), waits_(waits), iteration_(training.all().size()) {}
+      : TrainingModel(training),
+        waits_(waits),
+        is_mesh_(training.job().is_mesh.value_or(false)),
+        iteration_(training.all().size()) {}
 
   void computed(Rank rank) override {
     Training& it = training();
     const std::uint64_t own = iteration_of(rank);
     if (waits_ == Waits::drops && *std::ranges::max_element(iteration_) > own + kStaleness)
       return drop(rank);
-    const double there = it.fabric().send_all(it.now(), rank, it.job().model_bytes);
+    const double there = send_all(rank);
     if (waits_ == Waits::for_all) {
       const auto all_there = it.arrive(own, 0, it.all().size(), there);
-      if (!all_there) return;
-      for (const Rank each : it.all()) end(each, *all_there);
+      if (all_there) it.at(*all_there, [this] { end_all(); });
     } else {
-      it.at(there, [this, rank] { go_on(rank); });
+      it.at(there, [this, rank] {
+        if (is_mesh_) send_all(rank);  // means, for which it does not wait
+        go_on(rank);
+      });
     }
   }
 
  private:
+  // A gradient to all others; in a mesh a share of one, or the mean of a share.
+  double send_all(Rank rank) {
+    Training& it = training();
+    const double bytes = it.job().model_bytes / (is_mesh_ ? it.job().ranks : 1);
+    return it.fabric().send_all(it.now(), rank, bytes);
+  }
+  // All gradients are there.
+  void end_all() {
+    double last = training().now();
+    for (const Rank each : training().all())
+      if (is_mesh_) last = std::max(last, send_all(each));
+    for (const Rank each : training().all()) end(each, last);
+  }
   [[nodiscard]] std::uint64_t& iteration_of(Rank rank) {
     return iteration_[static_cast<std::size_t>(rank)];
   }
@@ -64,6 +83,7 @@ class CanaryModel : public TrainingModel {
   [[nodiscard]] std::uint64_t slowest() const { return *std::ranges::min_element(iteration_); }
 
   const Waits waits_;
+  const bool is_mesh_;
   std::vector<std::uint64_t> iteration_;  // by rank
   std::vector<Rank> ahead_;               // ranks that wait
 };

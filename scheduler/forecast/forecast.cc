@@ -70,6 +70,8 @@ Status check_options(const ForecastRow& row, const TrainingJob& job) {
   };
   if (job.compressed_bytes && (row.has & kForecastCompression) == 0)
     return wrong(fmt::format("strategy \"{}\" has no compression", row.name));
+  if (job.is_mesh && (row.has & kForecastTopology) == 0)
+    return wrong(fmt::format("strategy \"{}\" has no topology", row.name));
   const auto most_section = static_cast<int>(kMostForecastSteps / job.ranks / job.steps);
   WEFT_RETURN_IF_ERROR(check_option("section", job.section, kForecastSection, most_section));
   WEFT_RETURN_IF_ERROR(check_option("peers", job.peers, kForecastPeers, 2));

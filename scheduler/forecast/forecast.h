@@ -49,6 +49,7 @@ struct TrainingJob {
   std::optional<int> section{};     // as in StrategyOptions
   std::optional<int> peers{};       // as in StrategyOptions
   std::optional<int> group_size{};  // of prague and prague:random; 3 if absent
+  std::optional<bool> is_mesh{};    // the topology of canary and its settings; false if absent
   int steps = 100;                  // of a rank, on average; of what has sections, so many sections
   std::uint64_t seed = 1;
 };

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kSection = 10;  // of what takes local steps
 constexpr std::uint32_t kForecastNeighbors = kForecastPeers | kForecastCompression;
+constexpr std::uint32_t kForecastPieces = kForecastTopology | kForecastCompression;
 
 constexpr std::array kForecasts{
     ForecastRow{"parameter_server", 0, 1, forecast_parameter_server},
@@ -27,10 +28,10 @@ constexpr std::array kForecasts{
     ForecastRow{"prague:static", kForecastSection, 1, forecast_prague_static},
     ForecastRow{"prague", kForecastSection | kForecastGroupSize, 1, forecast_prague},
     ForecastRow{"prague:random", kForecastSection | kForecastGroupSize, 1, forecast_prague_random},
-    ForecastRow{"canary", 0, 1, forecast_canary},
-    ForecastRow{"canary:bulk", 0, 1, forecast_canary_bulk},
-    ForecastRow{"canary:bounded", 0, 1, forecast_canary_bounded},
-    ForecastRow{"canary:asynchronous", 0, 1, forecast_canary_asynchronous},
+    ForecastRow{"canary", kForecastPieces, 1, forecast_canary},
+    ForecastRow{"canary:bulk", kForecastPieces, 1, forecast_canary_bulk},
+    ForecastRow{"canary:bounded", kForecastPieces, 1, forecast_canary_bounded},
+    ForecastRow{"canary:asynchronous", kForecastPieces, 1, forecast_canary_asynchronous},
 };
 
 }  // namespace

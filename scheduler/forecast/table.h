@@ -16,6 +16,7 @@ enum ForecastHas : std::uint32_t {
   kForecastOnePeer = 4,  // peers: 1 if absent; else the graph
   kForecastGroupSize = 8,
   kForecastCompression = 16,
+  kForecastTopology = 32,
 };
 
 using MakeTrainingModel = std::unique_ptr<TrainingModel>(Training& training);

@@ -1,50 +1,13 @@
 // Gradient exchange: the means, by every rule; who waits for whom; whose model a late rank has.
 #include <latch>
 
-#include "engine/algorithms/algorithms.h"
-#include "tests/window/window_job.h"
+#include "tests/algorithms/exchange_worker.h"
 
 namespace weft {
 namespace {
 
 class ExchangeTest : public OverBoth {};
 INSTANTIATE_TEST_SUITE_P(Ways, ExchangeTest, kBothWays, name_of);
-
-const std::vector<std::size_t> kColayers{700, 40, 300};
-constexpr std::size_t kCount = 1040;
-
-template <typename T>
-struct Worker {
-  Worker(Context& context, const GradientExchangeOptions& options)
-      : x(kCount, false), slope(kCount, false), mean(kCount, false) {
-    for (std::size_t i = 0; i < kCount; ++i) x[i] = static_cast<T>(context.rank());
-    Result<GradientExchange> made =
-        GradientExchange::create(context, out(x.data(), kCount), kColayers, options);
-    EXPECT_TRUE(made.ok()) << made.status().to_string();
-    if (made.ok()) exchange.emplace(*std::move(made));
-  }
-  GradientExchange* operator->() { return &*exchange; }
-
-  // The gradient of these colayers is `value` in all elements.
-  void push(int first, int last, T value) {
-    for (std::size_t i = 0; i < kCount; ++i) slope[i] = value;
-    for (int each = first; each < last; ++each)
-      expect_ok(exchange->push(each, in(slope.data(), kColayers[static_cast<std::size_t>(each)])));
-  }
-  EndedIteration end() {
-    const Result<EndedIteration> ended = exchange->end_iteration(out(mean.data(), kCount));
-    EXPECT_TRUE(ended.ok()) << ended.status().to_string();
-    return ended.ok() ? *ended : EndedIteration();
-  }
-  EndedIteration iterate(T value) {
-    expect_ok(exchange->begin());
-    push(0, 3, value);
-    return end();
-  }
-
-  Array<T> x, slope, mean;
-  std::optional<GradientExchange> exchange;
-};
 
 // A gradient of every rank and iteration that has another value in each element.
 float gradient(Rank rank, int iteration, std::size_t i) {
@@ -54,35 +17,37 @@ float gradient(Rank rank, int iteration, std::size_t i) {
 
 TEST_P(ExchangeTest, BulkGivesTheMeanOfAll) {
   for (const int ranks : {1, 2, 3, 5}) {
-    run(ranks, [](Context& context) {
-      Worker<float> worker(context, {.rule = ExchangeRule::bulk});
-      ASSERT_TRUE(worker.exchange);
-      Array<float> want(kCount, false), first(kCount, false);
-      for (int iteration = 0; iteration < 12; ++iteration) {
-        expect_ok(worker->begin());
-        for (std::size_t i = 0; i < kCount; ++i)
-          worker.slope[i] = gradient(context.rank(), iteration, i);
-        std::size_t at = 0;
-        for (int each = 0; each < 3; ++each) {
-          const std::size_t count = kColayers[static_cast<std::size_t>(each)];
-          expect_ok(worker->push(each, in(worker.slope.data() + at, count)));
-          at += count;
+    for (const auto topology : {ExchangeTopology::all_to_all, ExchangeTopology::mesh}) {
+      run(ranks, [topology](Context& context) {
+        Worker<float> worker(context, {.rule = ExchangeRule::bulk, .topology = topology});
+        ASSERT_TRUE(worker.exchange);
+        Array<float> want(kCount, false), first(kCount, false);
+        for (int iteration = 0; iteration < 12; ++iteration) {
+          expect_ok(worker->begin());
+          for (std::size_t i = 0; i < kCount; ++i)
+            worker.slope[i] = gradient(context.rank(), iteration, i);
+          std::size_t at = 0;
+          for (int each = 0; each < 3; ++each) {
+            const std::size_t count = kColayers[static_cast<std::size_t>(each)];
+            expect_ok(worker->push(each, in(worker.slope.data() + at, count)));
+            at += count;
+          }
+          const EndedIteration ended = worker.end();
+          EXPECT_EQ(ended.number, iteration);
+          EXPECT_EQ(ended.contributors, std::vector<int>(3, context.size()));
+          expect_ok(context.allreduce(in(worker.slope.data(), kCount), out(want.data(), kCount),
+                                      ReduceOp::average));
+          EXPECT_TRUE(holds(
+              worker.mean.data(), kCount, [&](std::size_t i) { return want[i]; }, 1e-6));
+          // The same bits on all ranks.
+          std::copy_n(worker.mean.data(), kCount, first.data());
+          expect_ok(context.broadcast({first.data(), kCount, DataType::f32},
+                                      out(first.data(), kCount), 0));
+          EXPECT_TRUE(holds(worker.mean.data(), kCount, [&](std::size_t i) { return first[i]; }));
         }
-        const EndedIteration ended = worker.end();
-        EXPECT_EQ(ended.number, iteration);
-        EXPECT_EQ(ended.contributors, std::vector<int>(3, context.size()));
-        expect_ok(context.allreduce(in(worker.slope.data(), kCount), out(want.data(), kCount),
-                                    ReduceOp::average));
-        EXPECT_TRUE(holds(
-            worker.mean.data(), kCount, [&](std::size_t i) { return want[i]; }, 1e-6));
-        // The same bits on all ranks.
-        std::copy_n(worker.mean.data(), kCount, first.data());
-        expect_ok(
-            context.broadcast({first.data(), kCount, DataType::f32}, out(first.data(), kCount), 0));
-        EXPECT_TRUE(holds(worker.mean.data(), kCount, [&](std::size_t i) { return first[i]; }));
-      }
-      expect_ok(worker->end());
-    });
+        expect_ok(worker->end());
+      });
+    }
   }
 }
 
@@ -308,6 +273,14 @@ TEST(ExchangeErrors, ArgumentsAreChecked) {
     const std::string title = "gradient exchange \"gradient_exchange\": ";
     EXPECT_EQ(refused(context, {4, 6}, {.staleness = -1}),
               title + "a staleness of -1; 0 to 1000000 is needed");
+    EXPECT_EQ(refused(context, {4, 6}, {.staleness = 1'000'001}),
+              title + "a staleness of 1000001; 0 to 1000000 is needed");
+    EXPECT_EQ(refused(context, {4, 6}, {.proportion = -1}),
+              title + "exchange index: a proportion of -1 of 2 colayers");
+    EXPECT_EQ(refused(context, {4, 6}, {.compression = Compression::low_rank}),
+              title + "compression (low_rank) takes matrices, and a colayer is none");
+    EXPECT_EQ(refused(context, {4, 6}, {.compression = Compression::sketch}, DataType::f64),
+              title + "a model of f64 cannot be compressed");
     EXPECT_EQ(refused(context, {4, 6}, {.proportion = 3}),
               title + "exchange index: a proportion of 3 of 2 colayers");
     EXPECT_EQ(
@@ -333,14 +306,40 @@ TEST(ExchangeErrors, ArgumentsAreChecked) {
 TEST(ExchangeErrors, RanksThatDisagreeAllHaveTheError) {
   run_job(3, [](Context& context) {
     const bool is_last = context.rank() == 2;
-    EXPECT_EQ(refused(context, {4, 6},
-                      {.rule = is_last ? ExchangeRule::bulk : ExchangeRule::asynchronous}),
-              "gradient exchange \"gradient_exchange\": ranks 0 and 2 disagree: rule asynchronous, "
-              "staleness 0, proportion 2, rate 0, 10 elements of f32 in colayers of 4 6 and rule "
-              "bulk, staleness 0, proportion 2, rate 0, 10 elements of f32 in colayers of 4 6");
+    EXPECT_EQ(
+        refused(context, {4, 6},
+                {.rule = is_last ? ExchangeRule::bulk : ExchangeRule::asynchronous}),
+        "gradient exchange \"gradient_exchange\": ranks 0 and 2 disagree: rule asynchronous, "
+        "staleness 0, proportion 2, rate 0, topology all_to_all, compression none, 10 elements "
+        "of f32 in colayers of 4 6 and rule bulk, staleness 0, proportion 2, rate 0, topology "
+        "all_to_all, compression none, 10 elements of f32 in colayers of 4 6");
     EXPECT_EQ(refused(context, {4, 6}, {.name = is_last ? "b" : "a"}),
               std::string("gradient exchange \"") + (is_last ? "b" : "a") +
                   "\": ranks 0 and 2 disagree: \"a\" and \"b\"");
+    const auto names = [](const std::string& text, std::string_view part) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    };
+    names(refused(context, {4, 6},
+                  {.compression = is_last ? Compression::sketch : Compression::none}),
+          "compression none, 10 elements of f32 in colayers of 4 6 and rule");
+    names(refused(context, {4, 6},
+                  {.topology = is_last ? ExchangeTopology::mesh : ExchangeTopology::all_to_all}),
+          "topology all_to_all");
+    expect_ok(context.barrier());
+  });
+}
+
+// The list of colayers is longer than messages are.
+TEST(ExchangeErrors, ColayersThatDifferLateInALongListAreADisagreement) {
+  run_job(2, [](Context& context) {
+    std::vector<std::size_t> colayers(200, 5);
+    if (context.rank() == 1) std::swap(colayers[198] = 4, colayers[199] = 6);
+    Array<float> model(1000, false);
+    const Status status =
+        GradientExchange::create(context, out(model.data(), 1000), colayers).status();
+    EXPECT_EQ(status.code(), Code::mismatch);
+    EXPECT_NE(status.text().find("1000 elements of f32"), std::string::npos) << status.text();
+    EXPECT_NE(status.text().find("what follows differs"), std::string::npos) << status.text();
     expect_ok(context.barrier());
   });
 }

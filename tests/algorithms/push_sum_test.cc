@@ -66,6 +66,36 @@ TEST_P(PushSumTest, HoldsTheMeanAfterOneCycle) {
   for (const int ranks : {2, 8}) run(ranks, expect_exact_means);
 }
 
+// W = 1/n: a step of push-sum is an allreduce, to the bit where 1/n is exact.
+TEST_P(PushSumTest, WithWeightsOf1OverNIsAnAllreduce) {
+  for (const int ranks : {2, 4, 8}) {
+    run(ranks, [](Context& context) {
+      const int size = context.size();
+      const Schedule all({"all", size, 1, 1}, [size](std::uint64_t, Rank rank) {
+        LocalView view;
+        view.rank = rank;
+        view.size = size;
+        view.self_weight = 1.0 / size;
+        for (Rank other = 0; other < size; ++other) {
+          if (other == rank) continue;
+          view.in.push_back({other, 1.0 / size});
+          view.out.push_back({other, 1.0 / size});
+        }
+        return view;
+      });
+      Exchange exchange(context, all);
+      ASSERT_TRUE(exchange.push_sum);
+      Array<double> mean(kCount, false);
+      expect_ok(context.allreduce(in(exchange.x.data(), kCount), out(mean.data(), kCount),
+                                  ReduceOp::average, AllreduceAlgorithm::direct));
+      expect_ok(exchange->step());
+      exchange.debias();
+      EXPECT_TRUE(holds(exchange.z.data(), kCount, [&](std::size_t i) { return mean[i]; }));
+      expect_ok(exchange->end());
+    });
+  }
+}
+
 // The x of all ranks after so many steps, from the matrices.
 std::vector<double> by_matrices(const Schedule& schedule, int steps, std::size_t i) {
   std::vector<double> x;

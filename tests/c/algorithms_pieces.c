@@ -74,6 +74,31 @@ static void test_bulk(const struct ranks* all) {
   INVALID(weft_gradient_exchange_begin(exchange), "exchange is no weft_gradient_exchange");
 }
 
+// Each rank adds up its shares of the gradients. They travel in 16 bits, which have small whole numbers exactly.
+static void test_mesh(const struct ranks* all) {
+  float x[kElements] = {0}, slope[kElements], mean[kElements];
+  weft_gradient_exchange* exchange = NULL;
+  const weft_gradient_exchange_options options = {.size = sizeof(options),
+                                                  .rule = "bulk",
+                                                  .compression = WEFT_COMPRESSION_F16,
+                                                  .topology = "mesh"};
+  for (size_t i = 0; i < kElements; ++i) slope[i] = (float)(all->rank * all->size);
+  OK(weft_gradient_exchange_create(all->context, x, kElements, WEFT_F32, sizes, kColayers, &options,
+                                   &exchange));
+  for (int step = 0; step < 3; ++step) {
+    OK(weft_gradient_exchange_begin(exchange));
+    for (int32_t each = 0; each < kColayers; ++each)
+      OK(weft_gradient_exchange_push(exchange, each, slope, sizes[each], WEFT_F32));
+    OK(weft_gradient_exchange_end_iteration(exchange, mean, kElements, WEFT_F32, NULL));
+    for (size_t i = 0; i < kElements; ++i) CHECK(mean[i] == (float)(mean_of(all) * all->size));
+  }
+  weft_gradient_exchange_counts counts = {.size = sizeof(counts)};
+  OK(weft_gradient_exchange_get_counts(exchange, &counts));
+  CHECK(counts.bytes <= 3 * 2 * (kElements + 3 * (uint64_t)all->size) * sizeof(float));
+  OK(weft_gradient_exchange_end(exchange));
+  OK(weft_gradient_exchange_free(exchange));
+}
+
 // A rank that has pushed nothing while the others went on has their gradients dropped, and takes the model of the
 // fastest. Rank 0 goes on alone, so it is that.
 static void test_canary(const struct ranks* all) {
@@ -124,6 +149,14 @@ static void test_bad_calls(const struct ranks* all) {
   REFUSED(sizes, WEFT_INVALID_ARGUMENT, "there is no exchange rule 'eager'");
   REFUSED(NULL, WEFT_INVALID_ARGUMENT, "colayers is NULL");
   options.rule = NULL;
+  options.topology = "ring";
+  REFUSED(sizes, WEFT_INVALID_ARGUMENT, "there is no exchange topology 'ring'");
+  options.topology = NULL;
+  options.compression = 9;
+  REFUSED(sizes, WEFT_INVALID_ARGUMENT, "options->compression is 9");
+  options.compression = WEFT_COMPRESSION_SKETCH;
+  REFUSED(sizes, WEFT_INVALID_ARGUMENT, "a model of f64 cannot be compressed");
+  options.compression = WEFT_COMPRESSION_NONE;
   options.staleness = 3;
   REFUSED(sizes, WEFT_INVALID_ARGUMENT,
           "options->staleness is set, but options->has_staleness is 0");
@@ -157,6 +190,7 @@ static void test_bad_calls(const struct ranks* all) {
 
 void test_gradient_exchange(const struct ranks* all) {
   test_bulk(all);
+  test_mesh(all);
   test_canary(all);
   test_bad_calls(all);
 }

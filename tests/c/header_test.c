@@ -27,9 +27,11 @@ LAST_MEMBER_ENDS(weft_page, remote_offset, 16);
 LAST_MEMBER_ENDS(weft_partial_allreduce_options, section, 40);
 LAST_MEMBER_ENDS(weft_partial_allreduce_usage, successions, 40);
 LAST_MEMBER_ENDS(weft_gradient_exchange_options, has_proportion, 48);
+LAST_MEMBER_ENDS(weft_gradient_exchange_options, stream, 72);
 LAST_MEMBER_ENDS(weft_ended_iteration, pulled_from, 24);
 LAST_MEMBER_ENDS(weft_gradient_exchange_counts, bytes, 40);
 LAST_MEMBER_ENDS(weft_strategy_options, has_proportion, 100);
+LAST_MEMBER_ENDS(weft_strategy_options, topology, 120);
 LAST_MEMBER_ENDS(weft_strategy_counts, dropped, 32);
 static_assert(offsetof(weft_request, x) == 16 && offsetof(weft_request, op) == 48, "request");
 static_assert(offsetof(weft_request, counts) == 88 && offsetof(weft_request, group) == 120,

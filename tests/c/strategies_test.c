@@ -112,9 +112,10 @@ static void test_sections(const struct ranks* all) {
 }
 
 // All ranks' gradients are in each mean, in two pieces.
-static void test_pieces(const struct ranks* all) {
+static void test_pieces(const struct ranks* all, const char* topology) {
   double x[kElements], mean = 5;
-  const weft_strategy_options options = {.size = sizeof(options), .rate = kRate, .colayers = 2};
+  const weft_strategy_options options = {
+      .size = sizeof(options), .rate = kRate, .colayers = 2, .topology = topology};
   weft_strategy* strategy = create(all, "canary:bulk", x, &options);
   for (int step = 1; step <= 4; ++step) {
     take_step(all, strategy, x);
@@ -139,6 +140,9 @@ static void test_bad_calls(const struct ranks* all) {
   REFUSED(WEFT_INVALID_ARGUMENT, "ad_psgd", "it has no momentum");
   REFUSED(WEFT_INVALID_ARGUMENT, "hogwild", "there is no strategy \"hogwild\", only ");
   REFUSED(WEFT_INVALID_ARGUMENT, NULL, "name is NULL");
+  options.topology = "ring";
+  REFUSED(WEFT_INVALID_ARGUMENT, "canary", "there is no exchange topology 'ring'");
+  options.topology = NULL;
   options.peers = -1;
   REFUSED(WEFT_INVALID_ARGUMENT, "sgp", "peers is -1; 1 or 2 is needed");
   options.peers = 0;
@@ -194,7 +198,8 @@ static void test_all(weft_context* context) {
   test_each(&all);
   test_allreduce(&all);
   test_sections(&all);
-  test_pieces(&all);
+  test_pieces(&all, NULL);
+  test_pieces(&all, "mesh");
   test_bad_calls(&all);
   test_freed_early(&all, x, y);
 }

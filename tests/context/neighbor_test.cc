@@ -96,6 +96,29 @@ TEST(Means, OfEqualNumbersAreThatNumber) {
   }
 }
 
+// Decentralized SGD whose weights are 1/n is allreduce SGD (SGP, section 2): the same bits, whatever the numbers.
+TEST(Means, OverAFullyConnectedGraphAreThoseOfAnAllreduce) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    run_job(ranks, [&](Context& context) {
+      ASSERT_TRUE(context.set_graph(*fully_connected_graph(context.size())).ok());
+      for (const std::size_t count : {15UL, 30'011UL}) {
+        Array<float> x(count, true), y(count, true), mean(count, true);
+        for (std::size_t i = 0; i < count; ++i)
+          x[i] = std::sin(static_cast<float>(i + 1) * static_cast<float>(context.rank() + 3));
+        ASSERT_TRUE(context.neighbor_allreduce(in(x.data(), count), out(y.data(), count)).ok());
+        for (const auto algorithm : {AllreduceAlgorithm::direct, AllreduceAlgorithm::split}) {
+          ASSERT_TRUE(context
+                          .allreduce(in(x.data(), count), out(mean.data(), count),
+                                     ReduceOp::average, algorithm)
+                          .ok());
+          EXPECT_EQ(std::memcmp(y.data(), mean.data(), count * sizeof(float)), 0)
+              << ranks << " ranks, " << name(algorithm);
+        }
+      }
+    });
+  }
+}
+
 // What was started keeps its peers, although the next graph has more.
 TEST(Graphs, ChangeBetweenOperationsInFlight) {
   run_job(8, [](Context& context) {

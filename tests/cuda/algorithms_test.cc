@@ -259,14 +259,70 @@ TEST_F(GpuAlgorithms, DPsgdKeepsTheModelWhereThereIsNoPartner) {
   });
 }
 
-TEST_F(GpuAlgorithms, AnExchangeOfGradientsSaysThatItNeedsTheHost) {
-  const std::vector<Status> made = outcomes(2, [](Context& context) -> Status {
-    Placed x(context.rank() == 0 ? 0 : -1, numbers(context.rank()));
-    const std::vector<std::size_t> colayers = {kElements};
-    return GradientExchange::create(context, x.tensor(), colayers).status();
+// The model and the last mean after some iterations, with a step in the exchange and one of the caller's.
+std::pair<Values, Values> exchanged(Context& context, ExchangeTopology topology, int model,
+                                    int gradient, int mean) {
+  Placed x(model, numbers(0, 1)), slope(gradient, numbers(context.rank()));
+  Placed means(mean, Values(kElements));
+  const auto run = [&]() -> Status {
+    const std::vector<std::size_t> colayers = {100, kElements - 100};
+    WEFT_ASSIGN(
+        GradientExchange exchange,
+        GradientExchange::create(context, x.tensor(), colayers,
+                                 {.rule = ExchangeRule::bulk, .rate = 0.5, .topology = topology}));
+    for (int step = 0; step < 3; ++step) {
+      WEFT_RETURN_IF_ERROR(exchange.begin());
+      WEFT_RETURN_IF_ERROR(exchange.push(0, in(slope.data(), 100)));
+      WEFT_RETURN_IF_ERROR(exchange.push(1, in(slope.data() + 100, kElements - 100)));
+      WEFT_RETURN_IF_ERROR(exchange.end_iteration(means.tensor()).status());
+      Values doubled = x.get();
+      for (double& each : doubled) each *= 2;
+      WEFT_RETURN_IF_ERROR(exchange.update([&] { x.set(doubled); }));
+    }
+    return exchange.end();
+  };
+  const Status done = run();
+  EXPECT_TRUE(done.ok()) << done.to_string();
+  return {x.get(), means.get()};
+}
+
+TEST_F(GpuAlgorithms, AnExchangeOfGradientsGivesWhatItGivesOnTheHost) {
+  run_job(2, [](Context& context) {
+    const Rank rank = context.rank();
+    for (const auto topology : {ExchangeTopology::all_to_all, ExchangeTopology::mesh}) {
+      const auto host = exchanged(context, topology, -1, -1, -1);
+      EXPECT_EQ(exchanged(context, topology, rank, rank, rank), host);
+      EXPECT_EQ(exchanged(context, topology, rank - 1, -1, 1), host);
+      EXPECT_EQ(exchanged(context, topology, -1, -rank, -1), host);
+    }
   });
-  expect_names(made[0], Code::unavailable, {"gradient exchange", "memory of GPU 0", "host memory"});
-  expect_names(made[1], Code::unavailable, {"gradient exchange", "rank 0", "memory of GPU 0"});
+}
+
+// Rank 1 has pushed nothing, and is too late. The model that it pulls is that of a GPU, and goes to one.
+TEST_F(GpuAlgorithms, ALateRankPullsTheModelOfAGpu) {
+  run_job(2, [](Context& context) {
+    Placed x(context.rank(), Values(kElements, 1)), slope(context.rank(), Values(kElements, 1));
+    Placed mean(-1, Values(kElements));
+    const std::vector<std::size_t> colayers = {kElements};
+    Result<GradientExchange> exchange = GradientExchange::create(
+        context, x.tensor(), colayers, {.staleness = 2, .proportion = 1, .rate = 0.5});
+    ASSERT_TRUE(exchange.ok()) << exchange.status().to_string();
+    ASSERT_DONE(exchange->begin());
+    ASSERT_DONE(context.barrier());
+    for (int step = 0; step < (context.rank() == 0 ? 4 : 0); ++step) {
+      ASSERT_DONE(exchange->push(0, in(slope.data(), kElements)));
+      ASSERT_DONE(exchange->end_iteration(mean.tensor()).status());
+      ASSERT_DONE(exchange->begin());
+    }
+    ASSERT_DONE(context.barrier());
+    if (context.rank() == 1) ASSERT_DONE(exchange->push(0, in(slope.data(), kElements)));
+    const Result<EndedIteration> ended = exchange->end_iteration(mean.tensor());
+    ASSERT_TRUE(ended.ok()) << ended.status().to_string();
+    EXPECT_EQ(ended->is_dropped, context.rank() == 1);
+    EXPECT_EQ(x.get(), Values(kElements, 1 - 0.5 * 4));
+    ASSERT_DONE(context.barrier());
+    ASSERT_DONE(exchange->end());
+  });
 }
 
 }  // namespace

@@ -147,6 +147,20 @@ TEST(Forecast, CanarysRulesSayWhoWaits) {
   EXPECT_NEAR(of(job).bytes_per_step, 15e6, 1e6);
 }
 
+// Shares of gradients go to their owners, and means to all: 2 M (n-1)/n. A slow rank costs what it costs without a mesh.
+TEST(Forecast, CanarysMeshSendsAFewBytes) {
+  for (const char* name : {"canary:bulk", "canary"}) {
+    TrainingJob job = job_of(name, 16, 1);
+    job.is_mesh = true;
+    job.steps = 400;
+    EXPECT_NEAR(kept(job, 2), job.strategy == "canary" ? (15 + 1.0 / 3) / 16 : 1.0 / 3, 0.01);
+    job.model_bytes = 1e6;
+    EXPECT_NEAR(of(job).bytes_per_step, 2e6 * 15 / 16, 2e4) << name;
+    job.compressed_bytes = 0.25e6;
+    EXPECT_NEAR(of(job).bytes_per_step, 0.5e6 * 15 / 16, 1e4) << name;
+  }
+}
+
 // Canary, Fig. 7: the interface of the server is busy all the time, those of the workers hardly are.
 TEST(Forecast, TheServersInterfaceIsTheBusiest) {
   TrainingJob job = job_of("parameter_server", 64, 1);

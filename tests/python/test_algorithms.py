@@ -207,6 +207,25 @@ def test_a_bulk_exchange_gives_the_mean_of_all_ranks() -> None:
     as_threads(4, body)
 
 
+def test_the_gradients_of_a_mesh_travel_as_sketches() -> None:
+    def body(ctx: weft.Context) -> None:
+        x = np.zeros(9000, np.float32)
+        options = {"rule": "bulk", "rate": 1.0, "topology": "mesh", "compression": "sketch"}
+        with weft.GradientExchange(ctx, x, [6000, 3000], **options) as exchange:
+            for step in range(4):
+                exchange.begin()
+                slope = np.sin(np.arange(9000, dtype=np.float32) + ctx.rank + step)
+                exchange.push(0, slope[:6000])
+                exchange.push(1, slope[6000:])
+                assert exchange.end_iteration().contributors == [3, 3]
+            sent = exchange.counts()["bytes"]
+        want = -sum(np.sin(np.arange(9000) + rank + step) for rank in range(3) for step in range(4)) / 3
+        assert np.abs(x - want).max() < 0.3
+        assert 0 < sent < 4 * 2 * x.nbytes / 2
+
+    as_threads(3, body)
+
+
 def test_a_late_rank_drops_its_gradients_and_takes_the_model_of_the_fastest() -> None:
     def body(ctx: weft.Context) -> None:
         x = np.ones(100)
@@ -247,6 +266,8 @@ def test_an_exchange_that_is_refused_says_why() -> None:
             ({"staleness": -1}, "a staleness of -1"),
             ({"proportion": 4}, "a proportion of 4 of 3 colayers"),
             ({"rate": 0}, "the rate is 0"),
+            ({"topology": "ring"}, "no exchange topology 'ring'; there are all_to_all, mesh"),
+            ({"compression": "sketch"}, "a model of f64 cannot be compressed"),
         ]:
             with pytest.raises(weft.InvalidArgument, match=text):
                 exchange_of(ctx, x, **options)

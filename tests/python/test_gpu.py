@@ -117,6 +117,15 @@ for stream in (None, 1):
             pass
         holds(m, 2)
     m, slope = model(stream), GpuArray(np.full((2, 3), 2.0 * ctx.rank, np.float32), stream)
+    mean = GpuArray(np.zeros((2, 3), np.float32), stream)
+    for topology in ("all_to_all", "mesh"):
+        with weft.GradientExchange(ctx, m, [6], rule="bulk", rate=0.5, topology=topology) as exchange:
+            exchange.begin()
+            exchange.push(0, slope)
+            exchange.end_iteration(mean)
+        holds(mean, 1)
+    holds(m, 1.0 + 2 * ctx.rank - 1)
+    m = model(stream)
     with weft.Strategy(ctx, "allreduce", m, rate=0.5) as strategy:
         strategy.begin()
         strategy.step(slope)

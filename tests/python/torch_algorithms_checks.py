@@ -85,6 +85,21 @@ def check_a_bulk_exchange_is_an_allreduce() -> None:
         pieces.end()
 
 
+def check_pieces_of_a_mesh_are_a_compressed_allreduce() -> None:
+    model = nn.Linear(60, 50)
+    with torch.no_grad():
+        model.weight.zero_()
+    plain = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer = PIECES(plain, model, rule="bulk", topology="mesh", compression="f16")
+    for _ in range(3):
+        optimizer.zero_grad()
+        (model.weight.sum() * bf.rank()).backward()
+        optimizer.step()
+    assert ((model.weight + 3 * 1.5).abs() < 1e-2).all()
+    assert optimizer.counts()["bytes"] < 3 * 2 * 4 * 3200 / 1.5
+    optimizer.end()
+
+
 def check_pieces_leave_while_backward_computes() -> None:
     model = layers_of(0)
     optimizer = PIECES(sgd_of(model), model, rule="asynchronous", colayers=2)
@@ -189,6 +204,8 @@ def check_what_the_algorithms_refuse() -> None:
     refuses(PIECES, 'staleness=3: the rule "bulk" has no staleness', rule="bulk", staleness=3)
     refuses(PIECES, 'proportion=1: the rule "bounded" has no', rule="bounded", proportion=1)
     refuses(PIECES, "a staleness of -1", staleness=-1)
+    refuses(PIECES, "no exchange topology 'ring'", topology="ring")
+    refuses(PIECES, "cannot be compressed", compression="sketch")
     refuses(PIECES, "bundle_layers: 9 colayers of 1 layers", colayers=9)
     refuses(PIECES, "bundle_layers: 0 colayers of 1 layers", colayers=0)
     own = 7 if bf.rank() == 3 else 8

@@ -1,4 +1,5 @@
 // What is refused, and that all ranks have the error.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,14 @@ TEST(StrategyErrors, NamesOptionsAndTypesAreChecked) {
               "strategy \"canary:bulk\": it has no staleness");
     EXPECT_EQ(refused(context, "canary", {.colayers = 2, .proportion = 3}),
               "gradient exchange \"strategy\": exchange index: a proportion of 3 of 2 colayers");
+    EXPECT_EQ(refused(context, "canary", {.staleness = 1'000'001}),
+              "gradient exchange \"strategy\": a staleness of 1000001; 0 to 1000000 is needed");
+    EXPECT_EQ(refused(context, "canary", {.proportion = -1}),
+              "strategy \"canary\": proportion is -1; at least 0 is needed");
+    EXPECT_EQ(refused(context, "canary", {.compression = Compression::sketch}, DataType::f64),
+              "strategy \"canary\": a model of f64 cannot be compressed");
+    EXPECT_EQ(refused(context, "ring", {.topology = ExchangeTopology::mesh}),
+              "strategy \"ring\": it has no topology");
     // The context goes on.
     expect_ok(context.barrier());
   });
@@ -75,6 +84,17 @@ TEST(StrategyErrors, RanksThatDisagreeAllHaveTheError) {
         refused(context, "dpsgd", {}, is_last ? DataType::f64 : DataType::f32),
         "strategy \"dpsgd\": ranks 0 and 2 disagree: rate 0.1, compression none, 5 elements of f32 "
         "and rate 0.1, compression none, 5 elements of f64");
+    EXPECT_EQ(
+        refused(context, "canary",
+                {.compression = is_last ? Compression::f16 : Compression::sketch}),
+        "strategy \"canary\": ranks 0 and 2 disagree: rate 0.1, compression sketch, 5 elements "
+        "of f32 and rate 0.1, compression f16, 5 elements of f32");
+    EXPECT_EQ(
+        refused(context, "canary:bulk",
+                {.topology = is_last ? ExchangeTopology::mesh : ExchangeTopology::all_to_all}),
+        "strategy \"canary:bulk\": ranks 0 and 2 disagree: rate 0.1, topology all_to_all, "
+        "compression none, 5 elements of f32 and rate 0.1, topology mesh, compression none, 5 "
+        "elements of f32");
     expect_ok(context.barrier());
   });
 }
@@ -137,6 +157,36 @@ TEST(StrategyErrors, NanOfOneRankStaysInItsElementAndAllGoOn) {
       expect_ok(strategy->end());
       EXPECT_TRUE(context.rank() != 1 || std::isnan(model[kNan]));
       for (std::size_t i = 0; i < kCount; ++i) EXPECT_TRUE(i == kNan || model[i] == 0) << model[i];
+    }
+    expect_ok(context.barrier());
+  });
+}
+
+// A gradient that is NaN everywhere makes a model NaN, also as a sketch, and ends no rank.
+TEST(StrategyErrors, NanEverywhereEndsNoRank) {
+  run_job(3, [](Context& context) {
+    constexpr std::size_t kLarge = 1200;  // a share is large enough for a sketch
+    std::vector<std::pair<std::string, StrategyOptions>> all;
+    for (const std::string& name : strategy_names()) all.push_back({name, {}});
+    for (const Compression each : {Compression::sketch, Compression::e4m3}) {
+      for (const char* name : {"allreduce", "dpsgd", "diloco", "canary", "canary:bulk"})
+        all.push_back({name, {.compression = each}});
+      all.push_back({"canary:bulk", {.compression = each, .topology = ExchangeTopology::mesh}});
+    }
+    for (auto& [name, options] : all) {
+      SCOPED_TRACE(name);
+      options.colayers = name.starts_with("canary") ? std::optional(1) : std::nullopt;
+      Array<float> model(kLarge, false), slope(kLarge, false);
+      Result<Strategy> strategy =
+          Strategy::create(context, name, out(model.data(), kLarge), options);
+      ASSERT_TRUE(strategy.ok()) << strategy.status().to_string();
+      if (context.rank() == 1)
+        std::fill_n(slope.data(), kLarge, std::numeric_limits<float>::quiet_NaN());
+      for (int step = 0; step < 12; ++step) expect_ok(strategy->step(in(slope.data(), kLarge)));
+      expect_ok(strategy->end());
+      const auto nans = std::count_if(model.data(), model.data() + kLarge,
+                                      [](float each) { return std::isnan(each); });
+      EXPECT_TRUE(context.rank() != 1 || nans == kLarge) << nans;
     }
     expect_ok(context.barrier());
   });

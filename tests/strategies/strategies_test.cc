@@ -31,8 +31,10 @@ std::vector<Case> cases() {
     for (const int section : {1, 3}) all.push_back({name, {.section = section}});
   all.push_back({"diloco", {.outer_rate = 1.0, .outer_momentum = 0.0}});
   all.push_back({"canary:bulk", {.colayers = 3}});
+  all.push_back({"canary:bulk", {.momentum = 0.6, .topology = ExchangeTopology::mesh}});
   for (const char* name : {"canary", "canary:bounded", "canary:asynchronous"})
-    all.push_back({name, {.momentum = 0.6, .colayers = 4}, {1}});
+    for (const auto topology : {ExchangeTopology::all_to_all, ExchangeTopology::mesh})
+      all.push_back({name, {.momentum = 0.6, .colayers = 4, .topology = topology}, {1}});
   all.push_back({"noloco", {}, {1, 2}});
   all.push_back({"noloco", {.section = 3, .outer_rate = 0.5, .outer_momentum = 0.2}, {1, 2}});
   return all;
@@ -164,7 +166,8 @@ TEST(Strategies, TheBytesAreThoseThatTravel) {
 TEST(Strategies, ModelsTravelCompressed) {
   run_job(4, [&](Context& context) {
     for (const char* name :
-         {"allreduce", "dpsgd", "dpsgd:awc", "dmsgd", "qg_dmsgd", "local_sgd", "diloco"}) {
+         {"allreduce", "dpsgd", "dpsgd:awc", "dmsgd", "qg_dmsgd", "local_sgd", "diloco", "canary",
+          "canary:bulk", "canary:bounded", "canary:asynchronous"}) {
       SCOPED_TRACE(name);
       expect_ok(context.set_graph(*exponential_graph(4)));
       Array<float> model(kCount, false);
@@ -179,6 +182,28 @@ TEST(Strategies, ModelsTravelCompressed) {
       expect_ok(strategy->end());
     }
   });
+}
+
+// Every gradient is in the model of every rank in the end, whoever took how many steps.
+TEST(Strategies, AMeshLeavesAllRanksWithOneModel) {
+  for (const char* name : {"canary", "canary:bounded", "canary:asynchronous"}) {
+    run_job(3, [&](Context& context) {
+      SCOPED_TRACE(name);
+      Array<double> model(kCount, false), lowest(kCount, false), highest(kCount, false);
+      StrategyOptions options{.colayers = 4, .topology = ExchangeTopology::mesh};
+      if (std::string(name) == "canary") options.staleness = 50;  // nobody drops
+      Result<Strategy> strategy = create(context, name, model, options);
+      ASSERT_TRUE(strategy.ok()) << strategy.status().to_string();
+      for (int step = 0; step < 10; ++step) take_step(*strategy, context, model.data());
+      // Colayers of 10, 9, 9 and 9 elements in shares of 4, 3, 3 and 3, to two owners and back.
+      EXPECT_EQ(strategy->counts().bytes, 10 * 2 * 2 * 13 * sizeof(double));
+      expect_ok(strategy->end());
+      for (auto& [to, op] : {std::pair{&lowest, ReduceOp::min}, {&highest, ReduceOp::max}})
+        expect_ok(context.allreduce(in(model.data(), kCount), out(to->data(), kCount), op));
+      EXPECT_TRUE(holds(
+          lowest.data(), kCount, [&](std::size_t i) { return highest[i]; }, 1e-12));
+    });
+  }
 }
 
 #ifdef HAS_UCX

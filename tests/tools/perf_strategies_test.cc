@@ -88,14 +88,27 @@ TEST(PerfStrategies, DigitsAreLearned) {
     EXPECT_GE(all / rows[local].at("bytes_per_step").get<double>(), 8) << rows[local].dump();
 }
 
+// Gradients to three others, by the owners of shares, and those as f16.
+TEST(PerfStrategies, AMeshAndACompressionSendFewerBytes) {
+  const auto rows = rows_of(
+      "--ranks 4 --compute-ms 0 --steps 5 --size 64K --straggler none --strategies "
+      "canary:bulk,canary:bulk/topology=mesh,canary:bulk/topology=mesh/compression=f16");
+  ASSERT_EQ(rows.size(), 3U);
+  const auto bytes = [&](std::size_t row) { return rows[row].at("bytes_per_step").get<double>(); };
+  EXPECT_NEAR(bytes(0), 3 * 65536, 1);
+  EXPECT_NEAR(bytes(1) / bytes(0), 0.5, 0.01);
+  EXPECT_NEAR(bytes(2) / bytes(1), 0.5, 0.02);
+}
+
 TEST(PerfStrategies, WhatHasNoMeaningIsRefused) {
   const Folder folder;
   folder.write("short.csv", "a,b\n1,2\n");
   for (const std::string& arguments :
        {std::string("--strategies hogwild"), std::string("--strategies sgp/peers"),
         std::string("--strategies sgp/peers=x"), std::string("--strategies ring/peers=1"),
-        std::string("--straggler 2x"), std::string("--straggler +0x"),
-        std::string("--task letters"), "--task digits --data " + folder.path("short.csv"),
+        std::string("--strategies canary/topology=ring"), std::string("--straggler 2x"),
+        std::string("--straggler +0x"), std::string("--task letters"),
+        "--task digits --data " + folder.path("short.csv"),
         "--task digits --data " + folder.path("no"), std::string("--ranks 0"),
         std::string("--ranks 4 --hosts 5"), std::string("--size 5"), std::string("--graph octagon"),
         std::string("--svg /nowhere/a.svg")}) {

@@ -76,6 +76,7 @@ TEST(PredictStrategies, WhatHasNoMeaningIsRefusedByItsName) {
       {"--strategies sgp/peers=3", "peers is 3"},
       {"--strategies ring/section=2", "\"ring\" has no section"},
       {"--strategies ring/compression=sketch", "\"ring\" has no compression"},
+      {"--strategies ring/topology=mesh", "\"ring\" has no topology"},
       {"--strategies ring/rate=1", "--strategies ring/rate=1"},
       {"--strategies canary/staleness=3", "--strategies canary/staleness=3"},
       {"--straggler 2x", "--straggler 2x"},

@@ -108,9 +108,11 @@ void bind_gradient_exchange(nb::module_& module) {
       [](PyExchange* self, const PyContext& context, std::uintptr_t x, std::size_t count, int dtype,
          const std::vector<std::size_t>& colayers, const std::string& name, const std::string& rule,
          int staleness, std::optional<int> proportion, std::optional<double> rate,
+         const std::string& topology, Compression compression, std::optional<std::uintptr_t> stream,
          nb::object array) {
-        const GradientExchangeOptions options{name, check(exchange_rule(rule)), staleness,
-                                              proportion, rate};
+        const GradientExchangeOptions options{
+            name, check(exchange_rule(rule)),         staleness,   proportion,
+            rate, check(exchange_topology(topology)), compression, stream_of(stream)};
         new (self) PyExchange(make_serial<GradientExchange>(
             context, keep(std::move(array)), [=, x = memory(x, count, dtype)](Context& on) {
               return GradientExchange::create(on, x, colayers, options);
@@ -118,7 +120,8 @@ void bind_gradient_exchange(nb::module_& module) {
       },
       nb::arg("context"), nb::arg("x"), nb::arg("count"), nb::arg("dtype"), nb::arg("colayers"),
       nb::arg("name"), nb::arg("rule"), nb::arg("staleness"), nb::arg("proportion").none(),
-      nb::arg("rate").none(), nb::arg("array"));
+      nb::arg("rate").none(), nb::arg("topology"), nb::arg("compression"), nb::arg("stream").none(),
+      nb::arg("array"));
   type.def("begin", plain_serial(&GradientExchange::begin),
            "Begins an iteration, before its gradients are computed.");
   type.def("push_raw", [](const PyExchange& self, int colayer, std::uintptr_t gradient,

@@ -43,11 +43,15 @@ void bind_strategies(nb::module_& module) {
          Compression compression, std::optional<double> outer_rate,
          std::optional<double> outer_momentum, std::optional<int> colayers,
          std::optional<int> staleness, std::optional<int> proportion,
-         const std::string& window_name, std::optional<std::uintptr_t> stream, nb::object array) {
+         const std::optional<std::string>& topology, const std::string& window_name,
+         std::optional<std::uintptr_t> stream, nb::object array) {
         const SharedKept owner = keep(std::move(array));
-        const StrategyOptions options{
-            window_name, rate,           momentum, section,   peers,      seed,  compression,
-            outer_rate,  outer_momentum, colayers, staleness, proportion, owner, stream_of(stream)};
+        std::optional<ExchangeTopology> shape;
+        if (topology) shape = check(exchange_topology(*topology));
+        const StrategyOptions options{window_name,    rate,     momentum,         section,
+                                      peers,          seed,     compression,      outer_rate,
+                                      outer_momentum, colayers, staleness,        proportion,
+                                      shape,          owner,    stream_of(stream)};
         new (self) PyStrategy(
             make_serial<Strategy>(context, owner, [=, x = memory(x, count, dtype)](Context& on) {
               return Strategy::create(on, name, x, options);
@@ -57,8 +61,8 @@ void bind_strategies(nb::module_& module) {
       nb::arg("rate"), nb::arg("momentum").none(), nb::arg("section").none(),
       nb::arg("peers").none(), nb::arg("seed").none(), nb::arg("compression"),
       nb::arg("outer_rate").none(), nb::arg("outer_momentum").none(), nb::arg("colayers").none(),
-      nb::arg("staleness").none(), nb::arg("proportion").none(), nb::arg("window_name"),
-      nb::arg("stream").none(), nb::arg("array"));
+      nb::arg("staleness").none(), nb::arg("proportion").none(), nb::arg("topology").none(),
+      nb::arg("window_name"), nb::arg("stream").none(), nb::arg("array"));
   type.def(
       "begin", plain_serial(&Strategy::begin),
       "Begins an iteration, before its gradient is computed. If it is not called, step() calls "

@@ -45,6 +45,7 @@ class Strategy(_core.Strategy):
         colayers: Optional[int] = None,
         staleness: Optional[int] = None,
         proportion: Optional[int] = None,
+        topology: Optional[str] = None,
         window_name: str = "strategy",
     ) -> None:
         """Collective. The model of rank 0 becomes that of all ranks.
@@ -66,6 +67,7 @@ class Strategy(_core.Strategy):
             colayers: parts of the model that travel one by one; canary and its settings: 10 if absent.
             staleness: iterations; canary, canary:bounded: 18 if absent.
             proportion: colayers; canary: six of ten if absent.
+            topology: how the pieces of canary and its settings travel: "all_to_all", also if absent, or "mesh".
             window_name: begins the names of windows, so strategies at the same time have different ones.
         """
         own = memory_of(model, "Strategy", True)
@@ -86,6 +88,7 @@ class Strategy(_core.Strategy):
             colayers,
             staleness,
             proportion,
+            topology,
             window_name,
             own.stream,
             (model, own.owner),

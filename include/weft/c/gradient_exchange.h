@@ -37,14 +37,17 @@ WEFT_C_API weft_code weft_bundle_layers(const size_t* counts, const int32_t* kin
 typedef struct weft_gradient_exchange weft_gradient_exchange;
 
 typedef struct weft_gradient_exchange_options {
-  size_t size;             // sizeof(weft_gradient_exchange_options)
-  const char* name;        // begins the names of windows; NULL: "gradient_exchange"
-  const char* rule;        // bulk, bounded, asynchronous or canary; NULL: "canary"
-  double rate;             // x := x - rate mean; 0: the caller changes x, by update()
-  int32_t staleness;       // of bounded and canary: iterations, if has_staleness; else 0
-  int32_t proportion;      // of canary: colayers, if has_proportion; else 0
-  int32_t has_staleness;   // 0: absent, which stands for 18
-  int32_t has_proportion;  // 0: absent, which stands for six of ten
+  size_t size;                   // sizeof(weft_gradient_exchange_options)
+  const char* name;              // begins the names of windows; NULL: "gradient_exchange"
+  const char* rule;              // bulk, bounded, asynchronous or canary; NULL: "canary"
+  double rate;                   // x := x - rate mean; 0: the caller changes x, by update()
+  int32_t staleness;             // of bounded and canary: iterations, if has_staleness; else 0
+  int32_t proportion;            // of canary: colayers, if has_proportion; else 0
+  int32_t has_staleness;         // 0: absent, which stands for 18
+  int32_t has_proportion;        // 0: absent, which stands for six of ten
+  weft_compression compression;  // how pieces and means travel
+  const char* topology;          // all_to_all or mesh; NULL: "all_to_all"
+  const weft_stream* stream;     // of memory of a GPU; NULL: the default stream
 } weft_gradient_exchange_options;
 
 // How an iteration ended.
@@ -60,7 +63,7 @@ typedef struct weft_gradient_exchange_counts {
   uint64_t iterations;  // that have ended
   uint64_t dropped;     // iterations whose gradients were dropped
   uint64_t pulls;       // of the model of the fastest
-  uint64_t bytes;       // of pieces that were sent, and of models that were pulled
+  uint64_t bytes;       // of pieces and means that were sent, and of models that were pulled
 } weft_gradient_exchange_counts;
 
 // `colayers`: the elements of each of `colayer_count` colayers; their sum is `count`. `options` may be NULL.
@@ -82,8 +85,8 @@ WEFT_C_API weft_code weft_gradient_exchange_end_iteration(weft_gradient_exchange
                                                           void* mean, size_t count,
                                                           weft_data_type type,
                                                           weft_ended_iteration* ended);
-// The ranks that contributed to the mean of each colayer in the iteration that has ended last, into
-// contributors[0] …, of which there is room for `room`. *count becomes the number of colayers; 0: no iteration has
+// The ranks that contributed to the mean of each colayer in the iteration that has ended last (in a mesh: the owners
+// whose means came), into contributors[0] …, of which there is room for `room`. *count becomes the number of colayers; 0: no iteration has
 // ended. With contributors NULL and room 0 they are only counted.
 WEFT_C_API weft_code weft_gradient_exchange_contributors(const weft_gradient_exchange* exchange,
                                                          int32_t* contributors, size_t room,

@@ -49,6 +49,7 @@ typedef struct weft_strategy_options {
   int32_t has_staleness;         // the same
   int32_t has_proportion;        // the same
   const weft_stream* stream;     // of a model on a GPU; NULL: the default stream
+  const char* topology;          // of canary…: all_to_all or mesh; NULL: absent
 } weft_strategy_options;
 
 typedef struct weft_strategy_counts {

@@ -52,7 +52,8 @@ Status check_options(const Contestant& each) {
       !options.outer_momentum && !options.colayers && !options.staleness && !options.proportion)
     return {};
   return refuse(
-      fmt::format("--strategies {}: the forecast knows the options section, peers and compression",
+      fmt::format("--strategies {}: the forecast knows the options section, peers, compression and "
+                  "topology",
                   each.label));
 }
 
@@ -91,6 +92,7 @@ TrainingJob job_of(const Forecasts& asked, const Contestant& strategy, double st
   job.straggler = straggler;
   job.section = strategy.options.section;
   job.peers = strategy.options.peers;
+  if (strategy.options.topology) job.is_mesh = *strategy.options.topology == ExchangeTopology::mesh;
   if (strategy.options.compression != Compression::none) {
     const auto floats = static_cast<std::size_t>(job.model_bytes) / sizeof(float);
     job.compressed_bytes = static_cast<double>(encoded_bytes(strategy.options.compression, floats));

@@ -25,7 +25,7 @@ of rank 0 had --loss on all images to learn from.
 
 A strategy may have options: diloco/section=20/outer_rate=0.5, dpsgd/momentum=0.9/compression=sketch. They
 are rate, momentum, section, peers, seed, compression, outer_rate, outer_momentum,
-colayers, staleness, proportion.
+colayers, staleness, proportion, topology.
 
 Examples:
   weft perf strategies --straggler +2x,+5x --strategies parameter_server,allreduce,ad_psgd,prague

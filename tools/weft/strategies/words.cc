@@ -55,6 +55,11 @@ bool take(std::string_view option, StrategyOptions& options) {
   if (name == "colayers") return read(value, options.colayers);
   if (name == "staleness") return read(value, options.staleness);
   if (name == "proportion") return read(value, options.proportion);
+  if (name == "topology") {
+    const Result<ExchangeTopology> found = exchange_topology(value);
+    if (found.ok()) options.topology = *found;
+    return found.ok();
+  }
   return false;
 }
 

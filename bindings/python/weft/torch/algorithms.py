@@ -5,8 +5,8 @@
 
 Both wrap any optimizer of torch, such as AdamW. Making one is collective: the parameters of rank 0 become
 those of all ranks, and options or parameters that differ are a Mismatch. Parameters have to be dense and of one
-floating type, and for the gradient exchange on the CPU; from then on they are views of one segment. Those on CUDA
-are copied to the host and back for each average. Buffers of the model are not exchanged. end() is collective, and belongs after the last step; what has not ended stays until the job ends.
+floating type; from then on they are views of one segment. Those on CUDA are copied to the host and back for each
+average, and so are gradients and their means. Buffers of the model are not exchanged. end() is collective, and belongs after the last step; what has not ended stays until the job ends.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional
 
 from weft._errors import InvalidArgument
+from weft._operations import CompressionLike
 from weft.torch._in_groups import InGroups
 from weft.torch._in_pieces import InPieces
 from weft.torch._optimizer import Models, make_distributed
@@ -67,6 +68,8 @@ def DistributedGradientExchangeOptimizer(
     colayers: Optional[int] = None,
     staleness: Optional[int] = None,
     proportion: Optional[int] = None,
+    topology: str = "all_to_all",
+    compression: CompressionLike = "none",
 ) -> Any:
     """Sends gradients in pieces to all ranks while backward() computes, and takes a step with their means.
 
@@ -87,11 +90,15 @@ def DistributedGradientExchangeOptimizer(
         colayers: how many; 10 if absent, or one for each layer if those are fewer.
         staleness: iterations; 18 if absent.
         proportion: colayers; six of ten if absent.
+        topology: "all_to_all": pieces go to all ranks. "mesh": shares of pieces go to their owners, who send the
+            means to all, in less than 2 models a step.
+        compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": float32 travels in fewer bytes. What that loses is
+            added to later pieces.
     """
     given = {"staleness": staleness, "proportion": proportion}
     options: Dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name, value in options.items():
         if name not in _OPTIONS.get(rule, given):
             raise InvalidArgument(f'{name}={value}: the rule "{rule}" has no {name}')
-    options["rule"] = rule
+    options.update(rule=rule, topology=topology, compression=compression)
     return make_distributed(InPieces, optimizer, model, 1, _options=options, _colayers=colayers)

@@ -95,6 +95,7 @@ def DistributedStrategyOptimizer(
     colayers: Optional[int] = None,
     staleness: Optional[int] = None,
     proportion: Optional[int] = None,
+    topology: Optional[str] = None,
 ) -> Any:
     """Trains by any strategy, which takes all steps itself: gradient steps, with or without momentum.
 
@@ -106,8 +107,8 @@ def DistributedStrategyOptimizer(
         model: a module or a list of modules.
         strategy: one of weft.strategy_names().
         lr: the rate of the steps; a scheduler may change it, equally on all ranks.
-        momentum, section, peers, seed, outer_rate, outer_momentum, colayers, staleness, proportion: as for
-            weft.Strategy.
+        momentum, section, peers, seed, outer_rate, outer_momentum, colayers, staleness, proportion, topology:
+            as for weft.Strategy.
         compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": float32 travels in fewer bytes.
     """
     models = [model] if isinstance(model, torch.nn.Module) else list(model)
@@ -123,6 +124,7 @@ def DistributedStrategyOptimizer(
         "colayers": colayers,
         "staleness": staleness,
         "proportion": proportion,
+        "topology": topology,
     }
     return make_distributed(
         AllSteps,
