@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   weft::add_graph(app, action);
   weft::add_machine(app, action);
   weft::add_devices(app, action);
+  weft::add_doctor(app, action);
   weft::add_topo(app, action);
   weft::add_map(app, action);
   weft::add_selftest(app, action);
