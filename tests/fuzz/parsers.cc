@@ -14,6 +14,7 @@
 #include "engine/partial/messages.h"
 #include "scheduler/match/match.h"
 #include "scheduler/negotiate/negotiate.h"
+#include "tools/diagnosis/diagnosis.h"
 #include "tools/weft/perf/plot.h"
 #include "tools/weft/perf/tensors.h"
 #include "tools/weft/timeline/files.h"
@@ -37,9 +38,13 @@ std::string complaint_of(const Status& status, const std::string& name) {
   return is_named ? "" : "an error that does not name its file: " + status.to_string();
 }
 
+// Any machine can be written for NCCL, or there is a reason.
 std::string feed_machine(std::string_view, const std::string& path) {
   const Result<Machine> machine = read_machine(path);
-  return machine.ok() ? show(*machine) : complaint_of(machine.status(), path);
+  if (!machine.ok()) return complaint_of(machine.status(), path);
+  (void)nccl_topology(*machine);
+  (void)nccl_graph(*machine);
+  return show(*machine);
 }
 
 // Also what we write has to be what we read.
@@ -64,6 +69,17 @@ std::string feed_cluster(std::string_view, const std::string& path) {
   const Result<Cluster> cluster = read_cluster(path);
   if (!cluster.ok()) return complaint_of(cluster.status(), path);
   return describe(*cluster).empty() ? "a cluster that cannot be shown" : "";
+}
+
+// Facts of a host, beside themselves under another name.
+std::string feed_facts(std::string_view bytes, const std::string&) {
+  Result<HostFacts> facts = facts_from_json(std::string(bytes));
+  if (!facts.ok()) return facts.status().text().empty() ? "an error without a reason" : "";
+  std::vector<HostFacts> hosts{*facts, *facts};
+  hosts[1].host += " again";
+  for (const Finding& finding : diagnose(hosts))
+    if (finding.what.empty() || finding.mend.empty()) return "a finding that says nothing";
+  return "";
 }
 
 std::string feed_synthetic(std::string_view bytes, const std::string&) {
@@ -253,6 +269,9 @@ constexpr std::array kParsers{
     Parser{"groups", feed_groups},
     Parser{"encoded", feed_encoded, encoded_tensors},
     Parser{"machine", feed_machine_record},
+    Parser{"smi", feed_machine},
+    Parser{"ibnet", feed_cluster},
+    Parser{"facts", feed_facts},
 };
 
 }  // namespace

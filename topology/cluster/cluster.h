@@ -139,7 +139,8 @@ struct Cluster {
   [[nodiscard]] int machine_of(Rank rank) const;
 };
 
-// Errors name the file and the line. Paths in the file are relative to its folder.
+// From a cluster file, or from what `ibnetdiscover` prints: all hosts of an InfiniBand network, its rates
+// and leaves. Errors name the file and the line. Paths in the file are relative to its folder.
 [[nodiscard]] Result<Cluster> read_cluster(const std::string& path);
 // `count` machines of one kind with `ranks` ranks each. Rail k consists of the k-th network
 // interface of each machine. Interfaces of unknown rate are left out, and so are those that share

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "topology/cluster/cluster.h"
+#include "topology/cluster/ibnet.h"
+#include "topology/text/text.h"
 #include "topology/toml/toml.h"
 
 namespace weft {
@@ -15,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::int64_t kMostMachines = 1 << 20;
 constexpr std::int64_t kMostRanks = 1 << 16;  // of a machine
 constexpr std::int64_t kMostRanksInAll = 1 << 24;
@@ -30,7 +33,9 @@ class Reader {
   explicit Reader(std::string path) : path_(std::move(path)) {}
 
   Result<Cluster> read() {
-    WEFT_ASSIGN(TomlTable file, read_toml(path_));
+    WEFT_ASSIGN(const std::string text, read_text(path_, kMostBytes));
+    if (is_ibnet(text)) return read_ibnet(text, path_);
+    WEFT_ASSIGN(TomlTable file, parse_toml(text, path_));
     cluster_.source = path_;
     WEFT_ASSIGN(std::vector<TomlTable> machines, file.tables("machine"));
     if (machines.empty()) return file.wrong("there is no [[machine]]");

@@ -55,10 +55,10 @@ bool tells_devices(const Topology& topology) {
          has_notes(topology);
 }
 
-Result<XmlFile> xml_in(const std::string& path) {
-  WEFT_ASSIGN(const std::string text, read_text(path, kMostBytes));
+Result<std::string> text_in(const std::string& path) {
+  WEFT_ASSIGN(std::string text, read_text(path, kMostBytes));
   if (text.empty()) return Status(Code::invalid_argument, path + ": is empty");
-  return XmlFile::parse(text, path);
+  return text;
 }
 
 bool is_nccl(const XmlFile& file) {
@@ -90,7 +90,9 @@ Result<Machine> machine_in(const HwlocLibrary& library, const std::string& from)
     WEFT_ASSIGN(const Topology topology, load_synthetic(library, from.substr(kSynthetic.size())));
     return noted_machine(topology);
   }
-  WEFT_ASSIGN(const XmlFile file, xml_in(from));
+  WEFT_ASSIGN(const std::string text, text_in(from));
+  if (is_smi(text)) return read_smi(text, from);
+  WEFT_ASSIGN(const XmlFile file, XmlFile::parse(text, from));
   if (is_nccl(file)) return read_nccl(file);
   WEFT_ASSIGN(const Topology topology, topology_in(library, file, from, Notes::kept));
   Machine machine = noted_machine(topology);
@@ -105,12 +107,17 @@ Result<Machine> machine_in(const HwlocLibrary& library, const std::string& from)
 Result<Topology> bare_topology(const HwlocLibrary& library, const std::string& from) {
   if (from.empty()) return library.ok() ? load_live(**library) : library.status();
   if (from.starts_with(kSynthetic)) return load_synthetic(library, from.substr(kSynthetic.size()));
-  WEFT_ASSIGN(const XmlFile file, xml_in(from));
-  if (!is_nccl(file)) return topology_in(library, file, from, Notes::dropped);
-  return Status(Code::invalid_argument,
-                from +
-                    ": a topology file of NCCL tells neither cores nor caches, without which "
-                    "hwloc has no machine");
+  WEFT_ASSIGN(const std::string text, text_in(from));
+  std::string_view what = "what nvidia-smi prints";
+  if (!is_smi(text)) {
+    WEFT_ASSIGN(const XmlFile file, XmlFile::parse(text, from));
+    if (!is_nccl(file)) return topology_in(library, file, from, Notes::dropped);
+    what = "a topology file of NCCL";
+  }
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{}: {} tells neither cores nor caches, without which hwloc has no machine", from,
+                  what));
 }
 
 }  // namespace

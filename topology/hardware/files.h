@@ -28,6 +28,10 @@ void note_left_out(const XmlFile& file, LeftOut& left_out);
 // nccl.cc
 [[nodiscard]] Result<Machine> read_nccl(const XmlFile& file);
 
+// smi.cc: what `nvidia-smi topo -m` prints.
+[[nodiscard]] bool is_smi(const std::string& text);
+[[nodiscard]] Result<Machine> read_smi(const std::string& text, const std::string& name);
+
 // file.cc: read_machine and export_machine.
 [[nodiscard]] Result<Machine> read(const HwlocLibrary& library, const std::string& from);
 [[nodiscard]] Result<std::string> exported(const HwlocLibrary& library, const std::string& from,

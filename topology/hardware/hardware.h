@@ -10,6 +10,7 @@
 //   an hwloc synthetic string         packages, nodes, caches and cores: no device
 //   a topology file of NCCL or RCCL   sockets, PCI, network interfaces with rates, GPUs, and the
 //                                     links between them (NVLink, xGMI)
+//   what `nvidia-smi topo -m` prints  how near GPUs and RDMA ports are, NVLinks, and nodes
 //
 // What a source does not say is -1, 0 or empty, and unknown_in() has a sentence for it;
 // correct_machine() fills it in from a small file of the user's. What a file says and Weft does not
@@ -147,8 +148,8 @@ struct Machine {
 };
 
 [[nodiscard]] Result<Machine> discover_machine();
-// From a file (hwloc's or NCCL's XML, told apart by what is in it) or "synthetic:" and a
-// description as hwloc takes it. Errors name the file, and the line where there is one; where hwloc
+// From a file (hwloc's or NCCL's XML, or nvidia-smi's table, told apart by what is in it) or
+// "synthetic:" and a description as hwloc takes it. Errors name the file, and the line where there is one; where hwloc
 // is needed and missing, `unavailable` names the library.
 [[nodiscard]] Result<Machine> read_machine(const std::string& from);
 // A machine as hwloc XML, with what hwloc has no place for in notes, from which read_machine makes
@@ -156,6 +157,11 @@ struct Machine {
 // correct_machine takes it, or empty. A topology file of NCCL has too little for it.
 [[nodiscard]] Result<std::string> export_machine(const std::string& from = {},
                                                  const std::string& correct = {});
+// A machine as a topology file of NCCL (NCCL_TOPO_FILE). `invalid_argument`: a GPU has no PCI address.
+[[nodiscard]] Result<std::string> nccl_topology(const Machine& machine);
+// Rings over its GPUs and network interfaces for NCCL (NCCL_GRAPH_FILE), a channel for each interface,
+// which begins and ends next to it. `invalid_argument`: it has none, or their rate is unknown.
+[[nodiscard]] Result<std::string> nccl_graph(const Machine& machine);
 // Replaces and adds what a TOML file says; the format is in docs/hardware.md. What it names and the
 // machine does not have is added. Errors name the file and the line.
 [[nodiscard]] Status correct_machine(Machine& machine, const std::string& path);

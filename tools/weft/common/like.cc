@@ -21,7 +21,9 @@ Status invalid(std::string text) {
 }  // namespace
 
 void add_cluster_options(CLI::App& command, ClusterArguments& to) {
-  command.add_option("--cluster", to.file, "TOML file (docs/cluster.md)")->check(no_empty_text());
+  command
+      .add_option("--cluster", to.file, "TOML file (docs/cluster.md), or what ibnetdiscover prints")
+      ->check(no_empty_text());
   CLI::Option* like =
       command.add_option("--like", to.like, "Instead: machines like this file, or \"this\"")
           ->check(no_empty_text())

@@ -25,6 +25,8 @@ Examples:
   weft topo --from "synthetic:pack:2 core:8 pu:1" --json
   weft topo --svg machine.svg
   weft topo --xml > machine.xml
+  nvidia-smi topo -m > node.txt; weft topo --from node.txt
+  weft topo --nccl > topo.xml; NCCL_TOPO_FILE=topo.xml ./train
   weft topo --from "synthetic:pack:2 core:8 pu:1" --correct devices.toml --xml > machine.xml)";
 
 struct TopoArguments {
@@ -33,6 +35,8 @@ struct TopoArguments {
   std::string svg{};
   bool json = false;
   bool xml = false;
+  bool nccl = false;
+  bool nccl_graph = false;
 };
 
 int fail(const Status& status) {
@@ -61,6 +65,11 @@ Status show(const TopoArguments& asked, const Config& config) {
   Result<Machine> machine = asked.from.empty() ? discover_machine() : read_machine(asked.from);
   if (!machine.ok()) return machine.status();
   if (!asked.correct.empty()) WEFT_RETURN_IF_ERROR(correct_machine(*machine, asked.correct));
+  if (asked.nccl || asked.nccl_graph) {
+    WEFT_ASSIGN(const std::string xml, asked.nccl ? nccl_topology(*machine) : nccl_graph(*machine));
+    fmt::print("{}", xml);
+    return {};
+  }
   if (!asked.svg.empty()) return save(asked.svg, machine_svg(*machine));
   const bool is_here = asked.from.empty();
   const GpuAbilities abilities = is_here ? gpu_abilities(*machine) : GpuAbilities();
@@ -91,7 +100,10 @@ void add_topo(CLI::App& app, Action& action) {
       "topo", "Show which network interfaces and GPUs a machine has, and how near they are");
   const auto arguments = std::make_shared<TopoArguments>();
   TopoArguments& to = *arguments;
-  command->add_option("--from", to.from, "hwloc or NCCL XML, or synthetic:… [this machine]")
+  command
+      ->add_option(
+          "--from", to.from,
+          "hwloc or NCCL XML, what nvidia-smi topo -m prints, or synthetic:… [this machine]")
       ->check(no_empty_text());
   command
       ->add_option("--correct", to.correct,
@@ -104,6 +116,18 @@ void add_topo(CLI::App& app, Action& action) {
   command->add_flag("--xml", to.xml, "Write it as hwloc XML instead")
       ->excludes(json)
       ->excludes("--svg");
+  command
+      ->add_flag("--nccl", to.nccl, "Write it as a topology file of NCCL (NCCL_TOPO_FILE) instead")
+      ->excludes(json)
+      ->excludes("--svg")
+      ->excludes("--xml");
+  command
+      ->add_flag("--nccl-graph", to.nccl_graph,
+                 "Write rings over its GPUs and interfaces for NCCL (NCCL_GRAPH_FILE) instead")
+      ->excludes(json)
+      ->excludes("--svg")
+      ->excludes("--xml")
+      ->excludes("--nccl");
   command->footer(kExamples);
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
