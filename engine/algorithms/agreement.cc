@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,13 @@ Status agree(Context& context, std::string_view title, const CommonArguments& ar
   WEFT_RETURN_IF_ERROR(context.allgather({&mine, sizeof mine, DataType::u8},
                                          {all.data(), all.size() * sizeof mine, DataType::u8}));
   WEFT_RETURN_IF_ERROR(own);
+  for (Record& each : all) {  // whatever a peer has sent ends somewhere
+    std::end(each.error)[-1] = std::end(each.name)[-1] = std::end(each.rest)[-1] = '\0';
+  }
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].code == 0) continue;
-    return Status(static_cast<Code>(all[rank].code),
+    const bool is_known = all[rank].code <= static_cast<std::uint32_t>(Code::system);
+    return Status(is_known ? static_cast<Code>(all[rank].code) : Code::mismatch,
                   fmt::format("rank {}: {}", rank, all[rank].error), static_cast<Rank>(rank));
   }
   for (std::size_t rank = 1; rank < all.size(); ++rank) {

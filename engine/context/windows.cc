@@ -125,6 +125,7 @@ Result<std::vector<Windows::Record>> Windows::exchange(std::string_view what, co
   const Output everyones{all.data(), sizeof own * all.size(), DataType::u8};
   const Status status =
       run_({.collective = Collective::allgather, .input = mine, .output = everyones});
+  for (Record& each : all) each.name[kNameBytes - 1] = each.error[kErrorBytes - 1] = '\0';
   if (status.ok()) return all;
   return Status(status.code(), fmt::format("{} \"{}\": {}", what, own.name, status.text()),
                 status.rank());
@@ -135,7 +136,8 @@ Status Windows::compare(std::string_view what, const std::vector<Record>& all) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const Record& each = all[rank];
     if (each.code == 0) continue;
-    return Status(static_cast<Code>(each.code),
+    const bool is_known = each.code <= static_cast<std::uint32_t>(Code::system);
+    return Status(is_known ? static_cast<Code>(each.code) : Code::mismatch,
                   fmt::format("{} \"{}\": rank {}: {}", what, each.name, rank, each.error),
                   static_cast<Rank>(rank));
   }

@@ -44,8 +44,9 @@ const TypeFacts& facts(DataType type) {
 std::size_t size_of(DataType type) {
   return facts(type).size;
 }
+// Of any number, because errors name what a peer has sent.
 std::string_view name(DataType type) {
-  return facts(type).name;
+  return static_cast<std::size_t>(type) < kDataTypes ? facts(type).name : "an unknown type";
 }
 bool is_floating(DataType type) {
   return facts(type).floating;

@@ -25,6 +25,12 @@ TEST(DataType, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
       "i16, u16, bytes, e4m3, e5m2");
 }
 
+// Errors name what a peer has sent.
+TEST(DataType, ANumberThatIsNoneHasANameToo) {
+  EXPECT_EQ(name(static_cast<DataType>(kDataTypes)), "an unknown type");
+  EXPECT_EQ(name(static_cast<DataType>(255)), "an unknown type");
+}
+
 TEST(DataType, SizesAndKinds) {
   EXPECT_EQ(size_of(DataType::bf16), 2u);
   EXPECT_EQ(size_of(DataType::f32), 4u);
