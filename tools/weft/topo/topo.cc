@@ -25,8 +25,8 @@ Examples:
   weft topo --from "synthetic:pack:2 core:8 pu:1" --json
   weft topo --svg machine.svg
   weft topo --xml > machine.xml
-  nvidia-smi topo -m > node.txt; weft topo --from node.txt
-  weft topo --nccl > topo.xml; NCCL_TOPO_FILE=topo.xml ./train
+  nvidia-smi topo -m > smi.txt                    and, on any machine: weft topo --from smi.txt
+  weft topo --nccl > topo.xml                     for NCCL_TOPO_FILE
   weft topo --from "synthetic:pack:2 core:8 pu:1" --correct devices.toml --xml > machine.xml)";
 
 struct TopoArguments {
