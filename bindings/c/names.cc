@@ -8,7 +8,7 @@
 #include "bindings/c/call.h"
 
 // The numbers of the C API are those of the C++ API.
-static_assert(WEFT_SYSTEM == static_cast<weft_code>(weft::Code::system));
+static_assert(WEFT_CORRUPTED == static_cast<weft_code>(weft::kLastCode));
 static_assert(WEFT_PEER_LEFT == static_cast<weft_code>(weft::Code::peer_left));
 static_assert(WEFT_BYTES == static_cast<weft_data_type>(weft::DataType::bytes));
 static_assert(WEFT_E5M2 == static_cast<weft_data_type>(weft::DataType::e5m2));
@@ -18,6 +18,7 @@ static_assert(WEFT_F32 == static_cast<weft_data_type>(weft::DataType::f32));
 static_assert(WEFT_BIT_XOR == static_cast<weft_reduce_op>(weft::ReduceOp::bit_xor));
 static_assert(WEFT_AVERAGE == static_cast<weft_reduce_op>(weft::ReduceOp::average));
 static_assert(WEFT_TORUS == static_cast<weft_algorithm>(weft::AllreduceAlgorithm::torus));
+static_assert(WEFT_BITS_FIXED == static_cast<weft_bits>(weft::Bits::fixed));
 static_assert(WEFT_NCCL == static_cast<weft_algorithm>(weft::AllreduceAlgorithm::nccl));
 static_assert(WEFT_GROUP_AVERAGE == static_cast<weft_operation>(weft::Collective::group_average));
 static_assert(WEFT_LOCAL_ALLREDUCE ==
@@ -33,7 +34,7 @@ bool is_type(weft_data_type type) {
 
 // The names are parts of string literals, which end with a null character.
 const char* weft_code_name(weft_code code) {
-  if (code < WEFT_OK || code > WEFT_SYSTEM) return "unknown";
+  if (code < WEFT_OK || code > WEFT_CORRUPTED) return "unknown";
   return weft::name(static_cast<weft::Code>(code)).data();
 }
 

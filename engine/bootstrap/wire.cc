@@ -95,7 +95,7 @@ Status malformed(std::string_view what) {
 }
 
 bool is_code(std::uint8_t value) {
-  return value <= static_cast<std::uint8_t>(Code::system);
+  return value <= static_cast<std::uint8_t>(kLastCode);
 }
 
 }  // namespace

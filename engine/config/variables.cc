@@ -291,8 +291,27 @@ std::vector<Variable> make_table() {
           "how ranks of a machine read memory that Weft did not allocate: cma: process_vm_readv; "
           "staging: through copies in shared memory; auto: the faster one, which is measured for "
           "each operation and size of message"),
+      choice<Bits>(
+          "WEFT_BITS", &Config::bits, {{"auto", Bits::automatic}, {"fixed", Bits::fixed}},
+          "which bits sums have; fixed: those of the sum in the order of the ranks, whatever "
+          "the size, the lanes, the transport and the failures of rails; auto: those of the "
+          "fastest way; the same on all ranks (docs/bits.md)"),
+      choice<Digests>(
+          "WEFT_DIGESTS", &Config::digests,
+          {{"off", Digests::off},
+           {"pieces", Digests::pieces},
+           {"results", Digests::results},
+           {"all", Digests::all}},
+          "which data ranks check for damage by a CRC-32C; pieces: each piece of a message, by the "
+          "rank that takes it; results: those that ranks have in common, by comparing them; the "
+          "same "
+          "on all ranks (docs/bits.md)"),
       choice<bool>("WEFT_TOPO_CHECK", &Config::topo_check, {{"1", true}, {"0", false}},
                    "check that both ends of every edge know the edge, in operations over a graph"),
+      text("WEFT_RECORD", &Config::record, "a path", is_path,
+           "file for the calls of the first context with their inputs and the digests of their "
+           "results, "
+           "up to 1 GiB, for `weft replay`; the rank is added to its name; empty: none"),
       text("WEFT_TRACE", &Config::trace, "a path", is_path,
            "file for the timeline (Chrome trace); the rank is added to its name; empty: none"),
       text("WEFT_METRICS", &Config::metrics, "a path", is_path,

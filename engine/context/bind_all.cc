@@ -65,15 +65,18 @@ Status Binder::allreduce(const Request& request, BoundCall& bound_call) {
   WEFT_RETURN_IF_ERROR(
       bind_reduction("allreduce", bound_call.call, x.type, request.op, config_.size));
   WEFT_ASSIGN(const Layout* layout, machines_.layout_for(request.algorithm));
+  const Bits bits = bits_of(request, config_.bits);
   WEFT_RETURN_IF_ERROR(check_allreduce(request.algorithm, config_.size, *layout));
   PlanKey key;
   key.collective = Collective::allreduce;
   key.algorithm = static_cast<std::uint8_t>(request.algorithm);
+  key.bits = bits;
+  key.is_narrow = is_floating(x.type) && size_of(x.type) < sizeof(float);
   key.in_place = is_in_place(x, y);
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(bound_call, key, [&] {
-    return plan_allreduce(config_.rank, config_.size, key.bytes, Shape{key.in_place},
-                          request.algorithm, *layout);
+    return plan_allreduce(config_.rank, config_.size, key.bytes, Shape{key.in_place, key.is_narrow},
+                          request.algorithm, *layout, bits);
   });
 }
 
@@ -88,11 +91,12 @@ Status Binder::reduce(const Request& request, BoundCall& bound_call) {
   WEFT_RETURN_IF_ERROR(bind_reduction("reduce", bound_call.call, x.type, request.op, config_.size));
   PlanKey key;
   key.collective = Collective::reduce;
+  key.bits = bits_of(request, config_.bits);
   key.in_place = is_in_place(x, y);
   key.root = root;
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(bound_call, key, [&] {
-    return plan_reduce(config_.rank, config_.size, root, key.bytes, Shape{key.in_place});
+    return plan_reduce(config_.rank, config_.size, root, key.bytes, Shape{key.in_place}, key.bits);
   });
 }
 

@@ -51,7 +51,7 @@ Status Binder::hierarchical_neighbor_allreduce(const Request& request, BoundCall
 
 Status Binder::bind_behind_mean(const Request& request, BoundCall& bound_call) {
   WEFT_RETURN_IF_ERROR(hierarchical_neighbor_allreduce(request, bound_call, MeanInput::of_machine));
-  bound_call.call.agreement = agreement_of(request);
+  bound_call.call.agreement = agreement_of(request, config_.bits);
   return {};
 }
 
@@ -68,11 +68,13 @@ Status Binder::local_allreduce(const Request& request, BoundCall& bound_call) {
       bind_reduction("local_allreduce", bound_call.call, x.type, request.op, size));
   PlanKey key;
   key.collective = Collective::local_allreduce;
+  key.bits = bits_of(request, config_.bits);
   key.in_place = is_in_place(x, y);
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(bound_call, key, [&] {
     Planned planned =
-        plan_allreduce(all->place_of(config_.rank), size, key.bytes, Shape{key.in_place});
+        plan_allreduce(all->place_of(config_.rank), size, key.bytes, Shape{key.in_place},
+                       AllreduceAlgorithm::automatic, {}, key.bits);
     planned.plan.operation = "local_allreduce";
     for (Rank& place : planned.view.in) place = beside[static_cast<std::size_t>(place)];
     for (Rank& place : planned.view.out) place = beside[static_cast<std::size_t>(place)];

@@ -25,17 +25,19 @@ Plan plan_of_neighbors(Collective collective, const View& view, Shape shape) {
 
 }  // namespace
 
-Status Binder::check_algorithm(const Request& request) {
-  if (request.algorithm == AllreduceAlgorithm::automatic || has<kHasAlgorithm>(request.collective))
-    return {};
+Status Binder::check_algorithm(const Request& request, Bits usual) {
+  if (request.algorithm == AllreduceAlgorithm::automatic) return {};
+  if (has<kHasAlgorithm>(request.collective))
+    return check_bits(request.algorithm, bits_of(request, usual));
   return invalid(fmt::format("{}: has no algorithms, so {} cannot be asked for",
                              name(request.collective), name(request.algorithm)));
 }
 
 Status Binder::bind(const Request& request, BoundCall& bound_call) {
-  WEFT_RETURN_IF_ERROR(check_algorithm(request));
+  WEFT_RETURN_IF_ERROR(check_algorithm(request, config_.bits));
   WEFT_RETURN_IF_ERROR(bind_operation(request, bound_call));
-  bound_call.call.agreement = agreement_of(request);
+  bound_call.call.agreement = agreement_of(request, config_.bits);
+  bound_call.call.has_common_result = has<kCommonResult>(request.collective);
   if (has_root(request.collective)) bound_call.call.root = request.root;
   bound_call.call.checks_unmatched =
       has_root(request.collective) || request.collective == Collective::barrier;
@@ -125,7 +127,7 @@ Status Binder::neighbor_allreduce(const Request& request, BoundCall& bound_call)
 Status Binder::bind_encoded(const Request& moves, const Request& request, BoundCall& bound_call) {
   WEFT_RETURN_IF_ERROR(bind_operation(moves, bound_call));
   bound_call.call.collective = request.collective;
-  bound_call.call.agreement = agreement_of(request);
+  bound_call.call.agreement = agreement_of(request, config_.bits);
   bound_call.call.is_encoded = true;
   return {};
 }
@@ -143,7 +145,7 @@ Status Binder::bind_encoded_neighbors(const Request& request, std::size_t bytes,
   WEFT_RETURN_IF_ERROR(
       lay_out("neighbor_allreduce", bound_call.given, DataType::u8, call.in.size(), {}, bytes));
   call.given = bound_call.given;
-  call.agreement = agreement_of(request);
+  call.agreement = agreement_of(request, config_.bits);
   call.is_encoded = true;
   return plan_neighbors(bound_call, Collective::neighbor_allgather, false);
 }

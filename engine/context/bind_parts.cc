@@ -77,10 +77,11 @@ Status Binder::reduce_scatter(const Request& request, BoundCall& bound_call) {
   bound_call.call.given_input = bound_call.given_input;
   PlanKey key;
   key.collective = Collective::reduce_scatter;
+  key.bits = bits_of(request, config_.bits);
   key.in_place = in_place;
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(bound_call, key, [&] {
-    return plan_reduce_scatter(config_.rank, config_.size, key.bytes, Shape{in_place});
+    return plan_reduce_scatter(config_.rank, config_.size, key.bytes, Shape{in_place}, key.bits);
   });
 }
 

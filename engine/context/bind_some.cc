@@ -101,12 +101,13 @@ Status Binder::group_average(const Request& request, BoundCall& bound_call) {
   bound_call.call.operation = identity_of(group_);
   PlanKey key;
   key.collective = Collective::group_average;
+  key.bits = bits_of(request, config_.bits);
   key.in_place = is_in_place(x, y);
   key.in = static_cast<std::uint32_t>(size);
   key.position = static_cast<std::uint32_t>(place);
   key.bytes = x.count * size_of(x.type);
   WEFT_ASSIGN(const CachedPlan* plan, plans_.get(key, [&] {
-    return plan_group_average(place, size, key.bytes, Shape{key.in_place});
+    return plan_group_average(place, size, key.bytes, Shape{key.in_place}, key.bits);
   }));
   bound_call.plan = &plan->plan;
   bound_call.trace_name = plan->trace_name;

@@ -33,7 +33,7 @@ class Binder {
   // The same for the rest of a hierarchical_neighbor_allreduce whose input is the machine's mean.
   [[nodiscard]] Status bind_behind_mean(const Request& request, BoundCall& bound_call);
   // Any thread.
-  [[nodiscard]] static Status check_algorithm(const Request& request);
+  [[nodiscard]] static Status check_algorithm(const Request& request, Bits usual);
   // The exchange of encoded tensors (compressed.h): binds `moves`, an operation that moves their bytes, in
   // the place of `request`. Headers have the operation and the compression of the latter.
   [[nodiscard]] Status bind_encoded(const Request& moves, const Request& request,

@@ -30,7 +30,7 @@ Status failure_in(const Notice& notice, Rank from) {
                          notice.header->bytes - sizeof note);
   // Who was told itself passes on who told it first.
   const bool is_passed_on = text.find(kToldBy) != std::string::npos;
-  const bool is_known = note.code >= 1 && note.code <= static_cast<std::uint32_t>(Code::system);
+  const bool is_known = note.code >= 1 && note.code <= static_cast<std::uint32_t>(kLastCode);
   return Status(is_known ? static_cast<Code>(note.code) : Code::closed,
                 is_passed_on ? text : fmt::format("{}{} {})", text, kToldBy, from), note.rank);
 }

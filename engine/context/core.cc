@@ -151,6 +151,12 @@ Status Context::Core::join(MachineRecord machine) {
   if (!config_.metrics.empty() && rank_map_.prefix().empty()) {
     WEFT_ASSIGN(metrics_file_, MetricsFile::open(trace_path(config_.metrics, config_.rank)));
   }
+  if (!config_.record.empty() && number_ == 0 && rank_map_.prefix().empty()) {
+    const RecordHead head{.rank = config_.rank,
+                          .size = config_.size,
+                          .fixed_bits = config_.bits == Bits::fixed ? 1U : 0U};
+    WEFT_ASSIGN(recorder_, Recorder::open(trace_path(config_.record, config_.rank), head));
+  }
   rank_map_.add(&membership_);
   WEFT_RETURN_IF_ERROR(machines_.tell(std::move(machine), rails_.opened()));
   return peers_.addresses().tell(lane_.interface().address());
@@ -199,6 +205,7 @@ void Context::Core::close() {
   windows_.close(Status(Code::closed, "the context of this window was closed", config_.rank));
   lane_.close(
       [this] { failures_.fail(Status(Code::closed, "the context was closed", config_.rank)); });
+  if (recorder_ != nullptr) recorder_->close();
   rank_map_.events().remove(&membership_);
   if (!trace_.on()) return;
   const LogScope scope(lane_.voice());
@@ -235,6 +242,7 @@ LaneSlot* Context::Core::slot_bound_to(const Asked& asked) {
 
 Status Context::Core::begin(const Asked& asked, const std::shared_ptr<Operation>& operation) {
   WEFT_RETURN_IF_ERROR(bind(asked.request, *operation, {}));
+  if (recorder_ != nullptr) record_call(recorder_, asked.request, *operation);
   LaneSlot& next = lane_.admission().next_slot();
   const bool begins_there =
       lane_.admission().is_next_slot_free() && !is_of_some_ranks(asked.request.collective);

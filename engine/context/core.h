@@ -33,6 +33,7 @@
 #include "engine/context/failures.h"
 #include "engine/context/nccl_jobs.h"
 #include "engine/context/prepared_call.h"
+#include "engine/context/recording.h"
 #include "engine/context/repeats.h"
 #include "engine/context/side_lanes.h"
 #include "engine/context/windows.h"
@@ -158,6 +159,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   std::uint32_t splits_ = 0;  // contexts that were made of this one
 
   std::shared_ptr<MetricsFile> metrics_file_;  // null: none is written
+  std::shared_ptr<Recorder> recorder_;         // null: calls are not recorded
   const std::shared_ptr<GpuBell> bell_ = std::make_shared<GpuBell>([this] { wake(); });
   Trace trace_;
   Lane lane_;

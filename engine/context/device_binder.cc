@@ -110,7 +110,7 @@ Result<Agreement> DeviceBinder::agree(const NcclJob& job, const NcclTurn* turn) 
   WEFT_RETURN_IF_ERROR(binder_.bind(request, made.operation->bound_call));
   if (job.is_asked) {  // ranks that name another algorithm are found here
     request.algorithm = AllreduceAlgorithm::nccl;
-    made.operation->bound_call.call.agreement = agreement_of(request);
+    made.operation->bound_call.call.agreement = agreement_of(request, config_.bits);
   }
   WEFT_RETURN_IF_ERROR(operations_.admit(made.operation));
   return made;

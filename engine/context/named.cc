@@ -41,6 +41,7 @@ class Context::Core::NamedHost final : public OnCore<weft::NamedHost> {
   [[nodiscard]] GpuOperandOptions gpu_options() const override {
     return core_->devices_.gpu_options();
   }
+  [[nodiscard]] Bits bits() const override { return core_->config_.bits; }
   [[nodiscard]] Trace& trace() override { return core_->trace_; }
 
   Status check(const Request& request) override;
@@ -63,7 +64,7 @@ class Context::Core::NamedHost final : public OnCore<weft::NamedHost> {
 // The usual operations are checked without the token, as many tensors are submitted at once.
 Status Context::Core::NamedHost::check(const Request& request) {
   if (is_compressed(request)) return Compressed::check(request);
-  WEFT_RETURN_IF_ERROR(Binder::check_algorithm(request));
+  WEFT_RETURN_IF_ERROR(Binder::check_algorithm(request, bits()));
   if (request.algorithm == AllreduceAlgorithm::nccl) {
     const Lane::Hold hold(core_->lane_);
     WEFT_RETURN_IF_ERROR(core_->nccl_.job_of(request).status());

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "engine/gpu/gpu.h"
+#include "engine/request/request.h"
+#include "scheduler/plan/plan.h"
 
 namespace weft {
 namespace {
@@ -33,8 +35,13 @@ bool NcclJobs::could() {
 // A rank that could not itself knows the answer without the others' records.
 Result<std::optional<NcclJob>> NcclJobs::job_of(const Request& request) {
   const std::optional<NcclJob> none;
-  if (request.algorithm == AllreduceAlgorithm::nccl) return asked_job_of(request);
-  if (!could_ || request.algorithm != AllreduceAlgorithm::automatic) return none;
+  const Bits bits = bits_of(request, config_.bits);
+  if (request.algorithm == AllreduceAlgorithm::nccl) {
+    WEFT_RETURN_IF_ERROR(check_bits(request.algorithm, bits));
+    return asked_job_of(request);
+  }
+  const bool is_fixed = has<kSums>(request.collective) && bits == Bits::fixed;
+  if (!could_ || is_fixed || request.algorithm != AllreduceAlgorithm::automatic) return none;
   const bool is_hierarchical = request.collective == Collective::hierarchical_neighbor_allreduce;
   NcclJob job{request.collective, is_hierarchical ? ReduceOp::average : request.op,
               request.output.type, request.output.count};

@@ -26,7 +26,8 @@ std::size_t PlanCache::Hash::operator()(const PlanKey& key) const {
     hash ^= hash >> 32;
   };
   mix(static_cast<std::uint64_t>(key.collective) << 16 | std::uint64_t{key.algorithm} << 8 |
-      (key.in_place ? 1U : 0U) | (key.has_mean ? 2U : 0U));
+      (key.in_place ? 1U : 0U) | (key.has_mean ? 2U : 0U) | (key.bits == Bits::fixed ? 4U : 0U) |
+      (key.is_narrow ? 8U : 0U));
   mix(std::uint64_t{key.in} << 32 | key.out);
   mix(std::uint64_t{key.position} << 32 | static_cast<std::uint32_t>(key.root));
   mix(key.bytes);

@@ -30,8 +30,10 @@ struct CachedPlan {
 struct PlanKey {
   Collective collective{};
   std::uint8_t algorithm = 0;
+  Bits bits = Bits::automatic;
   bool in_place = false;
-  bool has_mean = false;  // MeanInput::of_machine
+  bool is_narrow = false;  // Shape::is_narrow
+  bool has_mean = false;   // MeanInput::of_machine
   std::uint32_t in = 0, out = 0, position = 0;
   Rank root = kNoRank;
   std::uint64_t bytes = 0;

@@ -40,6 +40,7 @@ class Repeats {
     Output output{};
     AllreduceAlgorithm algorithm{};
     Rank root = kNoRank;
+    Bits bits{};
     bool names_all = false;  // the request's weights name all its peers
   };
 

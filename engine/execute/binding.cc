@@ -102,6 +102,8 @@ Status Execution::run() {
   cursors_.clear();
   first_unfinished_ = 0;
   credit_posts_ = credit_takes_ = 0;
+  result_ = kNoChecksum;
+  result_posts_ = result_takes_ = 0;
   is_fast_ = may_be_fast_;
   fast_posts_ = fast_step_ = fast_heard_ = 0;
   if (!is_bound_) WEFT_RETURN_IF_ERROR(bind_buffers());
@@ -113,7 +115,7 @@ void Execution::bind_edges() {
   in_.resize(call_.in.size());
   out_.resize(call_.out.size());
   for (std::size_t i = 0; i < in_.size(); ++i)
-    in_[i] = {call_.in[i]->endpoint, false, false, false, nullptr, 1.0};
+    in_[i] = {call_.in[i]->endpoint, false, false, false, nullptr, 1.0, kNoChecksum};
   for (std::size_t o = 0; o < out_.size(); ++o)
     out_[o] = {call_.out[o]->endpoint, 0, false, false, false};
   prefer_rails();
@@ -255,6 +257,8 @@ void Execution::bind_header() {
   header_.agreement = call_.agreement;
   header_.epoch = call_.epoch;
   header_.operation = call_.operation;
+  header_.flags = static_cast<std::uint8_t>((options_.checks_pieces ? kFlagChecked : 0) |
+                                            (compares() ? kFlagCompared : 0));
 }
 
 // The operation's name in error messages. The number of a subset operation means nothing to people.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/execute/checksum.h"
 #include "engine/execute/execute.h"
 
 namespace weft {
@@ -41,7 +42,7 @@ Execution::State Execution::advance() {
     }
   }
   if (!collect_offloads() || !credits_posted || first_unfinished_ != sends_.size() ||
-      !take_credits() || !all_readers_done()) {
+      !take_credits() || !compare_results() || !all_readers_done()) {
     return state_;
   }
   moved_ = true;
@@ -120,6 +121,7 @@ bool Execution::run_combine(const Step& step) {
     if (state_ != State::running || !collect_offloads()) return false;
     if (call_.gate != nullptr) return false;  // this thread may need all of the input
     ready = std::min(ready, turn);
+    if (options_.checks_pieces) ready = std::min(ready, kReadChunk);  // read twice, from the cache
     if (ready != 0 && state_ == State::running) {
       const auto number = static_cast<std::uint16_t>(pc_);
       options_.trace->add(Event::combine_begin, call_.operation, kNoRank, number);
@@ -167,11 +169,13 @@ bool Execution::begin_offload(const Step& step, std::uint64_t bytes) {
   if (is_unread && !must_offload()) return false;
   terms_.clear();
   for (std::size_t k = 0; k < sources_.size(); ++k) {
-    const Source& source = sources_[k];
+    Source& source = sources_[k];
     if (!source.used) continue;
-    const std::byte* const data = source.at.data();
+    const std::byte* data = source.at.data();
     if (data == nullptr && !fetch(source, {chunk(k), bytes})) return false;
-    terms_.push_back({data == nullptr ? chunk(k) : data, source.weight});
+    if (data == nullptr) data = chunk(k);
+    if (!is_intact(source, data, bytes)) return false;
+    terms_.push_back({data, source.weight});
   }
   Reducer::Job job = job_of(step, bytes);
   job.is_last = step.slice.buffer == Buffer::output && !is_output_read();
@@ -269,6 +273,9 @@ bool Execution::load(Source& source) {
   source.last = (head.flags & kFlagLast) != 0;
   source.form = head.form;
   source.word = head.word;
+  source.checksum = (head.flags & kFlagDeviceMemory) == 0 ? head.checksum : kNoChecksum;
+  source.checked = checksum_of_weight(head.weight);
+  source.unchecked = head.bytes;
   // After private memory, scratch may follow, which is in the shared heap whatever the way.
   const bool names_memory = head.form == PieceForm::view || head.form == PieceForm::process;
   if (source.edge == imitated_edge_ && names_memory && imitated_form_ != PieceForm::process)
@@ -349,6 +356,7 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
     return differ(fmt::format(
         "{}: {}", label(), disagreement(call_.collective, call_.agreement, peer, head.agreement)));
   }
+  if (head.kind == NoticeKind::data && !is_mode_alike(head, peer)) return false;
   if (head.kind != NoticeKind::data) {
     return differ(
         fmt::format("{}: this rank expects data from rank {}, but rank {} has no edge "
@@ -434,6 +442,7 @@ void Execution::combine_run(const Step& step, std::uint64_t bytes) {
       if (!fetch(source, {here, bytes})) return;
       data = here;
     }
+    if (!is_intact(source, data, bytes)) return;
     terms_.push_back({data, source.weight});
   }
   reduce_here(job_of(step, bytes), function_, store_);
@@ -541,6 +550,10 @@ void Execution::missing(std::vector<Missing>& into) {
   for (std::size_t edge = 0; is_fast_ && edge < in_.size(); ++edge) {
     if (!in_[edge].is_there && silent(in_[edge].endpoint))
       into.push_back({call_.in[edge], Missing::What::data});
+  }
+  const bool awaits_results = compares() && pc_ == plan_->steps.size();
+  for (std::size_t edge = result_takes_; awaits_results && edge < in_.size(); ++edge) {
+    if (silent(in_[edge].endpoint)) into.push_back({call_.in[edge], Missing::What::data});
   }
   for (std::size_t edge = 0; edge < out_.size(); ++edge) {
     const OutEdge& out = out_[edge];

@@ -25,6 +25,11 @@
 // the credit; else a notice of kind `credit` does. A rank knows that the two graphs differ if it
 // receives a credit where it expected data, or data without the credit that it needs.
 //
+// Damage is found by CRC-32C, if that is asked for (digest.cc). A sender puts the checksum of a piece
+// into its header, and the receiver computes it again as it combines the piece, from the cache. And
+// ranks that end an operation with the same result compare the checksums of it along the edges of
+// the plan, before the operation ends.
+//
 // An operation takes the fast path (fast_path.cc) if it is one round of messages that each fit a slot:
 // the rank posts its messages, waits until all messages to it have arrived, and combines. The
 // general path, which is the rest of this class, continues from the same state if a slot is full or
@@ -102,6 +107,8 @@ struct ExecutionOptions {
   // and a cached store first reads the line, which costs as much as writing it.
   std::size_t streaming_bytes = std::size_t{8} << 20;
   bool check_graph = true;
+  bool checks_pieces = false;
+  bool compares_results = false;
   std::uint32_t slots = 4;
   std::uint32_t job = 0;
   std::uint16_t context = 0;
@@ -158,8 +165,9 @@ struct Call {
   std::span<const Range> given_input;       // the same for the input
   // False: no credits are sent. A rank then need not wait for the receivers of copied messages.
   bool checks_graph = true;
-  std::uint16_t agreement = 0;  // agreement_of() the request
-  Rank root = 0;                // 0 where the operation has none
+  std::uint16_t agreement = 0;     // agreement_of() the request
+  bool has_common_result = false;  // all ranks of the operation end with the same output
+  Rank root = 0;                   // 0 where the operation has none
   // The rail that pieces should take where the plan names none; kAnyRail: whichever is free.
   int rail = kAnyRail;
   InputGate* gate = nullptr;    // nothing is read or sent before it is there; nullptr: all is
@@ -238,7 +246,12 @@ class Execution {
     std::uint64_t copied;        // bytes that went into slots because the staging area was full
     Form form;
     bool is_in_device_memory;  // the source is memory that a CPU cannot touch
-    bool finished;             // all pieces are posted on all edges
+    // The part of the message whose checksum was computed last, as it goes along several edges, and the
+    // checksum.
+    std::uint64_t checked_at;  // kAllPosted: none
+    std::uint64_t checked_bytes;
+    std::uint32_t checksum;
+    bool finished;  // all pieces are posted on all edges
   };
   // A block of the staging area.
   struct Staged {
@@ -272,6 +285,7 @@ class Execution {
     bool is_there;
     const std::byte* data;
     double weight;
+    std::uint32_t result;  // the checksum of the peer's result, once it has arrived
   };
   // One term of the running combine.
   struct Source {
@@ -284,7 +298,10 @@ class Execution {
     PieceForm form;
     Cursor at;  // the next byte; nowhere: it has to be read from address `word`
     std::uint64_t word;
-    std::uint64_t left;  // bytes of the piece not yet combined
+    std::uint64_t left;       // bytes of the piece not yet combined
+    std::uint32_t checksum;   // of the piece, as its sender has it; kNoChecksum: it is not checked
+    std::uint32_t checked;    // of the bytes that were looked at
+    std::uint64_t unchecked;  // bytes of the piece that were not
     double weight;
   };
   // A slice in this call.
@@ -369,6 +386,19 @@ class Execution {
   [[nodiscard]] bool is_as_expected(const InEdge& edge, const WireHeader& header,
                                     std::uint64_t bytes) const;
   void combine_fast(const Step& step);
+
+  // digest.cc
+  [[nodiscard]] bool compares() const {
+    return options_.compares_results && call_.has_common_result;
+  }
+  [[nodiscard]] std::uint32_t checksum_of(Sending& send, const Piece& piece, std::uint64_t at,
+                                          double weight);
+  [[nodiscard]] bool is_mode_alike(const WireHeader& header, Rank peer);
+  [[nodiscard]] bool is_intact(Source& source, const std::byte* data, std::uint64_t bytes);
+  [[nodiscard]] std::uint32_t checksum_of_output();
+  bool compare_results();
+  bool take_results();
+  void judge_results();
 
   // combine.cc
   bool await_input();
@@ -461,6 +491,11 @@ class Execution {
   std::uint32_t imitated_edge_ = kNoEdge;  // the in-edge whose sender is imitated
   // How that one sent. `view`: it staged; `process`: this rank read; `payload`: not known.
   PieceForm imitated_form_ = PieceForm::payload;
+
+  // The comparison of results: how many edges are posted and taken.
+  std::uint32_t result_ = kNoChecksum;  // of this rank; kNoChecksum: not computed yet
+  std::uint32_t result_posts_ = 0;
+  std::uint32_t result_takes_ = 0;
 
   bool combining_ = false;
   std::vector<Source> sources_;

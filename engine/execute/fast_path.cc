@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/execute/checksum.h"
 #include "engine/execute/execute.h"
 
 namespace weft {
@@ -84,7 +85,7 @@ bool Execution::advance_fast() {
   }
   moved_ = true;
   is_fast_ = false;
-  if (check_graph_ && !take_credits()) return true;
+  if ((check_graph_ && !take_credits()) || compares()) return true;
   if (state_ == State::running) end();
   return false;
 }
@@ -103,11 +104,16 @@ bool Execution::post_fast(const Step& step) {
   const std::uint64_t word = is_inlined ? word_of(source.data(), source.count) : 0;
   const std::span<const std::byte> payload(source.data(), is_inlined ? 0 : source.count);
   moved_ = true;
+  const bool is_weighted = !call_.send_weights.empty();
+  std::uint32_t checksum = kNoChecksum;
   for (; fast_posts_ < step.count; ++fast_posts_) {
     const std::uint32_t edge = plan_->edges[step.first + fast_posts_];
     OutEdge& out = out_[edge];
     WireHeader& head = fast_heads_[edge];
     head.word = word;
+    if (options_.checks_pieces && (is_weighted || checksum == kNoChecksum))
+      checksum = piece_checksum(source.data(), source.count, head.weight);
+    head.checksum = checksum;
     if (out.endpoint->post_notice(options_.channel, head, payload) == Posted::full) return false;
     out.spoken = true;
     call_.out[edge]->sent_bytes += source.count;
@@ -138,6 +144,10 @@ bool Execution::hear_fast() {
                       ? reinterpret_cast<const std::byte*>(&notice.header->word)
                       : notice.payload;
       edge.weight = notice.header->weight;
+      if (!options_.checks_pieces) continue;
+      is_fast_ =
+          piece_checksum(edge.data, notice.header->bytes, edge.weight) == notice.header->checksum;
+      if (!is_fast_) return false;  // the general path finds the same, and says so
     }
   }
   return true;
@@ -152,7 +162,7 @@ bool Execution::is_as_expected(const InEdge& edge, const WireHeader& header,
   return header.operation == call_.operation && header.bytes == bytes &&
          header.agreement == header_.agreement && header.collective == header_.collective &&
          header.data_type == header_.data_type && header.kind == NoticeKind::data &&
-         header.form == form && header.flags == (kFlagLast | credit);
+         header.form == form && header.flags == (header_.flags | kFlagLast | credit);
 }
 
 // Runs a combine whose messages, if it takes any, have all arrived.

@@ -12,6 +12,8 @@ namespace {
 // The largest piece that is read in place. WireHeader::bytes has 32 bits; 1 GiB is less than that
 // and a multiple of the size of a huge page.
 constexpr std::uint64_t kLargestView = std::uint64_t{1} << 30;
+// The same where its sender checks it first: receivers combine a piece while the sender checks the next one.
+constexpr std::uint64_t kLargestCheckedView = std::uint64_t{4} << 20;
 // Blocks of the staging area that a message may hold if its readers go in step. So many stay in the
 // core's second-level cache.
 constexpr std::uint32_t kStagedInStep = 4;
@@ -125,7 +127,10 @@ bool Execution::all_share_memory(const Step& step) const {
 std::uint64_t Execution::largest_piece(const Step& step, Form form) const {
   if (form == Form::inlined || form == Form::copied) return options_.payload_bytes;
   if (form == Form::staged) return options_.piece_bytes;
-  return all_share_memory(step) ? kLargestView : piece_bytes();
+  if (!all_share_memory(step)) return piece_bytes();
+  const bool is_checked_first =
+      options_.checks_pieces && (form == Form::viewed || form == Form::process);
+  return is_checked_first ? kLargestCheckedView : kLargestView;
 }
 
 // Writes the list of a message in several runs.
@@ -149,6 +154,7 @@ void Execution::begin_send(const Step& step) {
   send.bytes = source.count;
   send.is_in_device_memory = is_in_device_memory(source);
   send.most = largest_piece(step, send.form);
+  send.checked_at = kAllPosted;
   send.most_blocks = reads_in_step_ ? kStagedInStep : kStagedUnread * step.count;
   send.first_cursor = static_cast<std::uint32_t>(cursors_.size());
   // The fast path has posted the only piece on the first fast_posts_ edges.
@@ -223,6 +229,7 @@ bool Execution::post_next(Sending& send, std::uint32_t at) {
   head.bytes = static_cast<std::uint32_t>(piece.bytes);
   address(head, edge, is_last);
   if (send.is_in_device_memory && piece.form == Form::viewed) head.flags |= kFlagDeviceMemory;
+  if (options_.checks_pieces) head.checksum = checksum_of(send, piece, cursor, head.weight);
   if (post(out, head, piece) == Posted::full) return false;
   cursor = is_last ? kAllPosted : cursor + piece.bytes;
   posted(send, edge, piece);
@@ -283,7 +290,7 @@ void Execution::posted(Sending& send, std::uint32_t edge, const Piece& piece) {
 void Execution::address(WireHeader& head, std::size_t edge, bool is_last) const {
   const OutEdge& out = out_[edge];
   head.weight = send_weight(edge);
-  head.flags = static_cast<std::uint8_t>((is_last ? kFlagLast : 0) |
+  head.flags = static_cast<std::uint8_t>(header_.flags | (is_last ? kFlagLast : 0) |
                                          (!out.spoken && out.mutual ? kFlagCredit : 0) |
                                          (is_unused(head.weight) ? kFlagNothing : 0));
 }

@@ -38,6 +38,8 @@ ExecutionOptions execution_options(const Config& config, std::uint16_t number,
   options.payload_bytes = static_cast<std::size_t>(config.eager_bytes);
   options.private_memory = private_form(config.private_memory);
   options.check_graph = config.topo_check;
+  options.checks_pieces = config.digests == Digests::pieces || config.digests == Digests::all;
+  options.compares_results = config.digests == Digests::results || config.digests == Digests::all;
   options.streaming_bytes = streaming_bytes(ranks_here(config));
   options.slots = static_cast<std::uint32_t>(config.slots);
   options.piece_bytes = interface.piece_bytes() / 64 * 64;

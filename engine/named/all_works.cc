@@ -34,6 +34,8 @@ DataType type_of(const Request& request) {
 bool is_fusable(const NamedRequest& request) {
   if (request.algorithm == AllreduceAlgorithm::nccl) return false;  // what is packed is on the host
   if (request.compression == Compression::low_rank) return false;   // two matrices are none
+  // What is lost of a tensor depends on those that are encoded with it.
+  if (request.compression != Compression::none && request.bits == Bits::fixed) return false;
   switch (request.collective) {
     case Collective::allreduce:
     case Collective::local_allreduce:
@@ -58,7 +60,8 @@ std::vector<std::size_t> shape_in_common(const Request& request) {
 std::uint64_t key_of(const NamedRequest& request, DataType type, std::size_t origin) {
   const bool is_weighted = request.weights == NamedWeights::one;
   std::uint64_t key = static_cast<std::uint64_t>(request.collective);
-  key = key << 8 | static_cast<std::uint64_t>(request.op);
+  key = key << 7 | static_cast<std::uint64_t>(request.op);
+  key = key << 1 | static_cast<std::uint64_t>(request.bits);
   key = key << 4 | static_cast<std::uint64_t>(request.algorithm);
   key = key << 4 | static_cast<std::uint64_t>(request.compression);
   key = key << 7 | static_cast<std::uint64_t>(type);
@@ -115,6 +118,7 @@ NamedRequest named_request_of(const Work& work) {
   request.collective = first.collective;
   request.op = first.op;
   request.algorithm = first.algorithm;
+  request.bits = first.bits;
   request.compression = first.compression;
   if (first.compression == Compression::low_rank) request.low_rank = first.low_rank.rank;
   request.root = first.root;
@@ -337,6 +341,7 @@ Status AllWorks::begin_set(Batch& batch, std::size_t bytes) {
   request.collective = first.request->collective;
   request.op = first.request->op;
   request.algorithm = first.request->algorithm;
+  request.bits = first.request->bits;
   request.compression = first.request->compression;
   request.low_rank.rank = first.request->low_rank;
   request.root = first.request->root;

@@ -34,6 +34,8 @@ class NamedHost : public MailHost {
   // For operands in GPU memory.
   [[nodiscard]] virtual const std::shared_ptr<GpuBell>& bell() = 0;
   [[nodiscard]] virtual GpuOperandOptions gpu_options() const = 0;
+  // What Bits::automatic of a request stands for.
+  [[nodiscard]] virtual Bits bits() const = 0;
   // Where lanes are added at setup.
   [[nodiscard]] virtual Trace& trace() = 0;
   // Whether the operation could begin: its operands, root, counts and type.

@@ -58,8 +58,8 @@ Status NamedObject::check(std::string_view name, std::span<const Request> reques
                                  each.shape.size(), kMostDimensions));
     const Request& first = requests.front();
     if (each.collective != first.collective || each.op != first.op || each.root != first.root ||
-        each.algorithm != first.algorithm || each.compression != first.compression ||
-        each.low_rank.rank != first.low_rank.rank)
+        each.algorithm != first.algorithm || each.bits != first.bits ||
+        each.compression != first.compression || each.low_rank.rank != first.low_rank.rank)
       return invalid(fmt::format("{}: the operations of a group must be of one kind", name));
   }
   return {};
@@ -86,7 +86,7 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
   work->priority = priority;
   for (const Request& each : requests) {
     WEFT_RETURN_IF_ERROR(host_->check(each));
-    work->requests.push_back(std::make_unique<OwnedRequest>(each));
+    work->requests.push_back(std::make_unique<OwnedRequest>(each, host_->bits()));
   }
   if (named::is_of_neighbors(work->request().collective)) {
     std::shared_ptr<const named::GraphOfCalls> graph;

@@ -3,12 +3,13 @@
 
 namespace weft {
 
-OwnedRequest::OwnedRequest(const Request& request)
+OwnedRequest::OwnedRequest(const Request& request, Bits bits)
     : request_(request),
       counts_(request.counts.begin(), request.counts.end()),
       receive_counts_(request.receive_counts.begin(), request.receive_counts.end()),
       shape_(request.shape.begin(), request.shape.end()),
       group_(request.group.begin(), request.group.end()) {
+  if (request_.bits == Bits::automatic) request_.bits = bits;
   request_.counts = counts_;
   request_.receive_counts = receive_counts_;
   request_.shape = shape_;

@@ -14,7 +14,8 @@ namespace weft {
 // Not movable: the request points into it.
 class OwnedRequest {
  public:
-  explicit OwnedRequest(const Request& request);
+  // `bits`: in place of Bits::automatic.
+  explicit OwnedRequest(const Request& request, Bits bits = Bits::automatic);
   OwnedRequest(const OwnedRequest&) = delete;
   OwnedRequest& operator=(const OwnedRequest&) = delete;
 

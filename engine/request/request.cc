@@ -10,7 +10,8 @@ namespace {
 
 constexpr unsigned kOperatorBits = 4;
 constexpr std::uint16_t kOperatorMask = (1U << kOperatorBits) - 1;
-constexpr unsigned kChoices = 1U << (16 - kOperatorBits);
+constexpr std::uint16_t kFixedBits = 1U << 15;
+constexpr unsigned kChoices = 1U << (15 - kOperatorBits);
 // Where there is no root, a choice is an algorithm, and above that a compression.
 constexpr unsigned kAlgorithmBits = 6;
 
@@ -20,9 +21,13 @@ std::string operator_text(std::uint16_t agreement) {
   return is_known ? std::string(name(static_cast<ReduceOp>(number - 1))) : "no operator";
 }
 
+Bits bits_in(std::uint16_t agreement) {
+  return (agreement & kFixedBits) != 0 ? Bits::fixed : Bits::automatic;
+}
+
 }  // namespace
 
-std::uint16_t agreement_of(const Request& request) {
+std::uint16_t agreement_of(const Request& request, Bits bits) {
   unsigned op = 0;
   unsigned choice = 0;
   if (has<kHasOperator>(request.collective)) op = static_cast<unsigned>(request.op) + 1;
@@ -30,7 +35,9 @@ std::uint16_t agreement_of(const Request& request) {
   if (has<kHasAlgorithm>(request.collective)) choice = static_cast<unsigned>(request.algorithm) + 1;
   if (!has_root(request.collective))
     choice |= static_cast<unsigned>(request.compression) << kAlgorithmBits;
-  return static_cast<std::uint16_t>(choice % kChoices << kOperatorBits | op);
+  const bool is_fixed = has<kSums>(request.collective) && bits_of(request, bits) == Bits::fixed;
+  return static_cast<std::uint16_t>(choice % kChoices << kOperatorBits | op |
+                                    (is_fixed ? kFixedBits : 0U));
 }
 
 std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
@@ -39,12 +46,21 @@ std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
     return fmt::format("rank {} reduces with {}, this rank with {}", peer, operator_text(theirs),
                        operator_text(ours));
   }
+  if (((ours ^ theirs) & kFixedBits) != 0) {
+    return fmt::format(
+        "rank {} sums with bits {}, this rank with bits {} (WEFT_BITS, or bits of the call)", peer,
+        name(bits_in(theirs)), name(bits_in(ours)));
+  }
+  const auto choice_in = [](std::uint16_t agreement) {
+    return static_cast<unsigned>(agreement >> kOperatorBits) % kChoices;
+  };
   if (has_root(collective)) {
     return fmt::format("rank {} names rank {} as the root, this rank names rank {}", peer,
-                       int{theirs >> kOperatorBits} - 1, int{ours >> kOperatorBits} - 1);
+                       static_cast<int>(choice_in(theirs)) - 1,
+                       static_cast<int>(choice_in(ours)) - 1);
   }
-  const auto compression_in = [](std::uint16_t agreement) {
-    return static_cast<Compression>(agreement >> kOperatorBits >> kAlgorithmBits);
+  const auto compression_in = [choice_in](std::uint16_t agreement) {
+    return static_cast<Compression>(choice_in(agreement) >> kAlgorithmBits);
   };
   if (compression_in(ours) != compression_in(theirs)) {
     return fmt::format("rank {} compresses as {}, this rank as {}", peer,

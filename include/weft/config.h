@@ -12,6 +12,7 @@
 
 #include <weft/log.h>
 #include <weft/status.h>
+#include <weft/types.h>
 
 #include <cstdint>
 #include <string>
@@ -60,6 +61,13 @@ struct Transports {
 enum class OnDeath : std::uint8_t {
   fail,  // the context has failed: every operation of it is an error from then on
   skip,  // operations go on without the rank
+};
+// Which data ranks check for damage (docs/bits.md).
+enum class Digests : std::uint8_t {
+  off,
+  pieces,   // each piece of a message, by the rank that takes it
+  results,  // results that ranks have in common, by comparing
+  all,      // both
 };
 // Which of its network interfaces a rank uses as long as they carry well.
 enum class RailChoice : std::uint8_t {
@@ -149,9 +157,12 @@ struct Config {
   PrivatePath private_memory = PrivatePath::automatic;
 
   // What is checked and told?
-  bool topo_check = true;  // both ends of an edge must agree before data moves
-  std::string trace;       // timeline file, one per rank; empty: off
-  std::string metrics;     // file of metrics, one per rank, written every 10 s; empty: off
+  Bits bits = Bits::automatic;     // which bits sums have
+  Digests digests = Digests::off;  // what is checked for damage
+  bool topo_check = true;          // both ends of an edge must agree before data moves
+  std::string record;              // file of calls, one per rank, for `weft replay`; empty: off
+  std::string trace;               // timeline file, one per rank; empty: off
+  std::string metrics;             // file of metrics, one per rank, written every 10 s; empty: off
   LogLevel log = LogLevel::warning;
 
   // The environment of this process, read and checked as a whole.

@@ -33,7 +33,9 @@ enum class Code : std::uint8_t {
   unavailable,       // the device, library or service is not here
   closed,            // the object was closed or has failed before
   system,            // an unexpected answer of the operating system, text included
+  corrupted,         // data are not what a rank sent, or results differ that must be equal
 };
+inline constexpr Code kLastCode = Code::corrupted;
 
 // "invalid_argument", "timed_out", …: the name used in messages, JSON and bindings.
 [[nodiscard]] std::string_view name(Code code);

@@ -201,6 +201,15 @@ enum class AllreduceAlgorithm : std::uint8_t {
 // Accepts what name() returns, "mesh" (Canary's name for split), and "auto".
 [[nodiscard]] Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view name);
 
+// Which bits a sum has, of floating numbers, whose sum depends on the order (docs/bits.md).
+enum class Bits : std::uint8_t {
+  automatic,  // what is fastest; every run of the same job on the same network gives the same bits
+  fixed,      // those of the sum in the order of the ranks, whatever carries it and however
+};
+[[nodiscard]] std::string_view name(Bits bits);
+// Accepts what name() returns, and "auto".
+[[nodiscard]] Result<Bits> bits(std::string_view name);
+
 // How tensors travel. What arrives is not exactly what was sent (docs/compression.md). The values travel and
 // are frozen.
 enum class Compression : std::uint8_t {
@@ -246,6 +255,8 @@ struct Request {
   Output output{};
   ReduceOp op = ReduceOp::average;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  // Of operations that sum; the same on all ranks. `automatic`: as Config::bits says.
+  Bits bits = Bits::automatic;
   // neighbor_allreduce and allreduce (sum, average) of f32 in memory of the host; the same on all ranks.
   Compression compression = Compression::none;
   LowRank low_rank{};  // of Compression::low_rank

@@ -37,6 +37,7 @@ Writer& Writer::request(const NamedRequest& request) {
   number(static_cast<std::uint64_t>(request.collective));
   number(static_cast<std::uint64_t>(request.op));
   number(static_cast<std::uint64_t>(request.algorithm));
+  number(static_cast<std::uint64_t>(request.bits));
   number(static_cast<std::uint64_t>(request.compression));
   if (request.compression == Compression::low_rank) number(request.low_rank);
   number(static_cast<std::uint64_t>(request.root) + 1);
@@ -86,7 +87,7 @@ std::string Reader::text(std::size_t most_bytes) {
 }
 
 Code Reader::code() {
-  const std::uint64_t code = number(static_cast<std::uint64_t>(Code::system));
+  const std::uint64_t code = number(static_cast<std::uint64_t>(kLastCode));
   if (code == static_cast<std::uint64_t>(Code::ok)) is_broken_ = true;
   return is_broken_ ? Code::mismatch : static_cast<Code>(code);
 }
@@ -102,6 +103,7 @@ NamedRequest Reader::request(int ranks) {
   request.op = static_cast<ReduceOp>(number(static_cast<std::uint64_t>(ReduceOp::bit_xor)));
   request.algorithm =
       static_cast<AllreduceAlgorithm>(number(static_cast<std::uint64_t>(AllreduceAlgorithm::nccl)));
+  request.bits = static_cast<weft::Bits>(number(static_cast<std::uint64_t>(weft::Bits::fixed)));
   request.compression = static_cast<Compression>(number(kCompressions - 1));
   if (request.compression == Compression::low_rank)
     request.low_rank = static_cast<std::uint32_t>(number(~std::uint32_t{0}));

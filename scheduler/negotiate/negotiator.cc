@@ -8,7 +8,6 @@
 
 namespace weft {
 
-using negotiate::Bits;
 using negotiate::Kind;
 using negotiate::Reader;
 using negotiate::Told;
@@ -197,11 +196,11 @@ void Negotiator::begin() {
   known_.has_new = !untold_.empty() || joins_;
   known_.inquires = inquires_;
   known_.told = std::exchange(tells_, 0);
-  known_.pending = has_joined_ ? Bits(cache_.places(), true) : bits_;
+  known_.pending = has_joined_ ? negotiate::Bits(cache_.places(), true) : bits_;
   for (const std::string& name : untold_) {
     const auto place = cache_.find(name);
     if (!place) continue;
-    if (known_.invalid.size() == 0) known_.invalid = Bits(cache_.places());
+    if (known_.invalid.size() == 0) known_.invalid = negotiate::Bits(cache_.places());
     known_.invalid.set(*place);
   }
 }

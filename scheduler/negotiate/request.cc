@@ -39,6 +39,7 @@ Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank r
   if (a.op != b.op) return differ("the operator", name(a.op), name(b.op));
   if (a.algorithm != b.algorithm)
     return differ("the algorithm", name(a.algorithm), name(b.algorithm));
+  if (a.bits != b.bits) return differ("the bits", name(a.bits), name(b.bits));
   if (a.compression != b.compression)
     return differ("the compression", name(a.compression), name(b.compression));
   if (a.low_rank != b.low_rank) {

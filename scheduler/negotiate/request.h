@@ -32,6 +32,7 @@ struct NamedRequest {
   Collective collective = Collective::allreduce;
   ReduceOp op = ReduceOp::average;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Bits bits = Bits::automatic;
   Compression compression = Compression::none;
   std::uint32_t low_rank =
       0;  // of Compression::low_rank: the rank; the rows are those of the shapes

@@ -99,6 +99,16 @@ Result<AllreduceAlgorithm> allreduce_algorithm(std::string_view text) {
                             fmt::join(names, ", ")));
 }
 
+Status check_bits(AllreduceAlgorithm algorithm, Bits bits) {
+  if (bits != Bits::fixed || algorithm == AllreduceAlgorithm::automatic ||
+      sums_in_rank_order(algorithm))
+    return {};
+  return {Code::invalid_argument,
+          fmt::format("allreduce: {} does not sum in rank order, as fixed bits need it; automatic, "
+                      "direct and split do",
+                      name(algorithm))};
+}
+
 Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& layout) {
   WEFT_RETURN_IF_ERROR(check_layout(size, layout));
   if (size == 1) return {};  // it has nobody to talk to, by whatever algorithm
@@ -115,15 +125,19 @@ Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& lay
 }
 
 Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
-                       AllreduceAlgorithm algorithm, const Layout& layout) {
+                       AllreduceAlgorithm algorithm, const Layout& layout, Bits bits) {
   invariant(rank >= 0, "a rank is not negative");
   invariant(rank < size, "a rank is below the size");
   if (size == 1) return plan_alone(shape);
-  AllreduceChoice choice =
-      algorithm == AllreduceAlgorithm::automatic
-          ? choose_allreduce(size, bytes, layout)
-          : AllreduceChoice{algorithm,
-                            fmt::format("{} bytes on {} ranks: asked for by name", bytes, size)};
+  if (algorithm != AllreduceAlgorithm::automatic) {
+    std::string reason = fmt::format("{} bytes on {} ranks: asked for by name", bytes, size);
+    return plan_by({algorithm, std::move(reason)}, rank, size, bytes, shape, layout);
+  }
+  if (bits != Bits::fixed)
+    return plan_by(choose_allreduce(size, bytes, layout), rank, size, bytes, shape, layout);
+  AllreduceChoice choice = choose_in_rank_order(size, bytes, layout);
+  if (choice.algorithm == AllreduceAlgorithm::split && is_chain_better(size, bytes, shape, layout))
+    return plan_allreduce_chain(rank, bytes, shape, layout, choice.reason);
   return plan_by(std::move(choice), rank, size, bytes, shape, layout);
 }
 

@@ -14,6 +14,16 @@ struct AllreduceChoice {
   std::string reason;
 };
 [[nodiscard]] AllreduceChoice choose_allreduce(int size, std::size_t bytes, const Layout& layout);
+// Of direct and split, which sum in rank order. The reason names what is given up for that.
+[[nodiscard]] AllreduceChoice choose_in_rank_order(int size, std::size_t bytes,
+                                                   const Layout& layout);
+// Whether the chain, which sums in rank order too, can be used and is better.
+[[nodiscard]] bool is_chain_better(int size, std::size_t bytes, Shape shape, const Layout& layout);
+[[nodiscard]] Planned plan_allreduce_chain(Rank rank, std::size_t bytes, Shape shape,
+                                           const Layout& layout, const std::string& reason);
+[[nodiscard]] constexpr bool sums_in_rank_order(AllreduceAlgorithm algorithm) {
+  return algorithm == AllreduceAlgorithm::direct || algorithm == AllreduceAlgorithm::split;
+}
 
 [[nodiscard]] Planned plan_allreduce_direct(Rank rank, int size, Shape shape, std::string reason);
 [[nodiscard]] Planned plan_allreduce_split(Rank rank, int size, Shape shape, std::string reason);

@@ -94,4 +94,18 @@ AllreduceChoice choose_allreduce(int size, std::size_t bytes, const Layout& layo
                                 : choose_between_machines(size, bytes, layout);
 }
 
+AllreduceChoice choose_in_rank_order(int size, std::size_t bytes, const Layout& layout) {
+  AllreduceChoice usual = choose_allreduce(size, bytes, layout);
+  if (sums_in_rank_order(usual.algorithm)) {
+    usual.reason += "; it sums in rank order, so fixed bits cost nothing";
+    return usual;
+  }
+  const std::size_t direct = layout.machines() <= 1 ? kDirectReadBytes : kNetworkWaitBytes;
+  const bool is_direct = bytes <= direct / static_cast<std::size_t>(size);
+  return {is_direct ? AllreduceAlgorithm::direct : AllreduceAlgorithm::split,
+          fmt::format(
+              "{} bytes on {} ranks: fixed bits, so sums are made in rank order, in place of {}",
+              bytes, size, name(usual.algorithm))};
+}
+
 }  // namespace weft

@@ -7,8 +7,9 @@
 
 namespace weft {
 
-Planned plan_group_average(int place, int size, std::size_t bytes, Shape shape) {
-  Planned planned = plan_allreduce(place, size, bytes, shape);
+Planned plan_group_average(int place, int size, std::size_t bytes, Shape shape, Bits bits) {
+  Planned planned =
+      plan_allreduce(place, size, bytes, shape, AllreduceAlgorithm::automatic, {}, bits);
   planned.plan.operation = "group_average";
   return planned;
 }

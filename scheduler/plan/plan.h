@@ -168,11 +168,19 @@ struct Shape {
   // Input and output are the same memory. In operations where one is a rank's block of the other
   // (allgather, reduce_scatter, gather and scatter at the root), it lies in that block.
   bool in_place = false;
+  // The elements are of a type that is summed in a wider one (f16, bf16, e4m3, e5m2).
+  bool is_narrow = false;
 };
+
+// Bits::fixed: of operations that sum, only plans in which each element becomes the sum of the inputs of all
+// ranks in their order: at one rank, or at several that pass the sum on. So whatever the plan, the bits are
+// those of that sum.
 
 // Ok if an algorithm can be used with `size` ranks on these machines; else the error says what it
 // needs.
 [[nodiscard]] Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& layout);
+// Ok if an algorithm can give such bits.
+[[nodiscard]] Status check_bits(AllreduceAlgorithm algorithm, Bits bits);
 
 // neighbor_allreduce: y = w_ii x + sum over in-edges of w_ij x_j, in rank order. A pure function of
 // the view.
@@ -184,7 +192,7 @@ struct Shape {
 // steps: what runs it lets NCCL do the work.
 [[nodiscard]] Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
                                      AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic,
-                                     const Layout& layout = {});
+                                     const Layout& layout = {}, Bits bits = Bits::automatic);
 // hierarchical_neighbor_allreduce: x is averaged inside each machine. Then y := the weighted sum of
 // the machines' means over the machine's in-neighbors, with the same bits on all ranks of a
 // machine. In `machines`, `rank` is our machine, and `in` and `out` are its neighbors among
@@ -210,9 +218,11 @@ enum class MeanInput : bool { of_rank, of_machine };
 [[nodiscard]] Planned plan_allgather(Rank rank, int size, std::size_t bytes, Shape shape);
 // reduce_scatter: output := the reduction of input block `rank` of all ranks. `bytes` is the size
 // of the input. The input's partition is `given`, with a block for each rank.
-[[nodiscard]] Planned plan_reduce_scatter(Rank rank, int size, std::size_t bytes, Shape shape);
+[[nodiscard]] Planned plan_reduce_scatter(Rank rank, int size, std::size_t bytes, Shape shape,
+                                          Bits bits = Bits::automatic);
 // reduce: the root's output := the reduction of the inputs of all ranks. The others have no output.
-[[nodiscard]] Planned plan_reduce(Rank rank, int size, Rank root, std::size_t bytes, Shape shape);
+[[nodiscard]] Planned plan_reduce(Rank rank, int size, Rank root, std::size_t bytes, Shape shape,
+                                  Bits bits = Bits::automatic);
 // gather: the root's output block r := the input of rank r. The others have no output.
 [[nodiscard]] Planned plan_gather(Rank rank, int size, Rank root, Shape shape);
 // scatter: output := the root's input block `rank`. The others' input is not used.
@@ -229,6 +239,7 @@ enum class MeanInput : bool { of_rank, of_machine };
 [[nodiscard]] Plan plan_pair_average(const View& view, Shape shape);
 // group_average: the mean over the `size` ranks of a group. The view has places in the group
 // instead of ranks.
-[[nodiscard]] Planned plan_group_average(int place, int size, std::size_t bytes, Shape shape);
+[[nodiscard]] Planned plan_group_average(int place, int size, std::size_t bytes, Shape shape,
+                                         Bits bits = Bits::automatic);
 
 }  // namespace weft

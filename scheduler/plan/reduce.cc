@@ -1,6 +1,7 @@
 // reduce: everybody's input to the root's output. One reader is enough for little data of few
 // ranks. More data is split: rank r reduces block r of all, so that all cores work, and the root
 // copies the blocks. Many ranks form a binomial tree, through which a large tensor flows in pieces.
+// The tree does not sum in rank order; fixed bits do without it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -108,12 +109,13 @@ void plan_alone(PlanBuilder& plan, Shape shape) {
 
 }  // namespace
 
-Planned plan_reduce(Rank rank, int size, Rank root, std::size_t bytes, Shape shape) {
+Planned plan_reduce(Rank rank, int size, Rank root, std::size_t bytes, Shape shape, Bits bits) {
   invariant(root >= 0, "a root is not negative");
   invariant(root < size, "a root is below the size");
   const bool is_small = bytes <= kDirectReadBytes / static_cast<std::size_t>(size);
-  const bool is_direct = size <= kDirectRanks && is_small;
-  const bool is_split = !is_direct && !is_small && size <= kSplitRanks;
+  const bool is_fixed = bits == Bits::fixed;
+  const bool is_direct = is_small && (is_fixed || size <= kDirectRanks);
+  const bool is_split = !is_small && (is_fixed || size <= kSplitRanks);
   const Tree tree = binomial_tree(rank, size, root);
   View view = is_direct  ? direct_view(rank, size, root)
               : is_split ? complete_view(rank, size)
@@ -132,7 +134,8 @@ Planned plan_reduce(Rank rank, int size, Rank root, std::size_t bytes, Shape sha
                                : is_split ? "everybody reduces a block, all cores work"
                                           : "a tree has few edges and log2 n waits";
   return {std::move(view),
-          std::move(plan).finish(fmt::format("{} bytes on {} ranks: {}", bytes, size, why))};
+          std::move(plan).finish(fmt::format("{} bytes on {} ranks: {}{}", bytes, size, why,
+                                             is_fixed ? "; fixed bits, in rank order" : ""))};
 }
 
 }  // namespace weft

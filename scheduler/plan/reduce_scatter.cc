@@ -46,8 +46,9 @@ void plan_ring(PlanBuilder& plan, const View& view) {
 
 }  // namespace
 
-Planned plan_reduce_scatter(Rank rank, int size, std::size_t bytes, Shape shape) {
-  const bool is_direct = size <= kDirectRanks;
+Planned plan_reduce_scatter(Rank rank, int size, std::size_t bytes, Shape shape, Bits bits) {
+  const bool is_fixed = bits == Bits::fixed;
+  const bool is_direct = is_fixed || size <= kDirectRanks;
   View view = is_direct ? complete_view(rank, size)
                         : View{rank, size, {behind(rank, 1, size)}, {(rank + 1) % size}};
   PlanBuilder plan("reduce_scatter", is_direct ? "direct" : "ring", view);
@@ -64,10 +65,11 @@ Planned plan_reduce_scatter(Rank rank, int size, std::size_t bytes, Shape shape)
   } else {
     plan_ring(plan, view);
   }
-  return {std::move(view), std::move(plan).finish(fmt::format(
-                               "{} bytes on {} ranks: {}", bytes, size,
-                               is_direct ? "everybody reads its block of all"
-                                         : "two edges per rank are best for many ranks"))};
+  return {std::move(view), std::move(plan).finish(
+                               fmt::format("{} bytes on {} ranks: {}{}", bytes, size,
+                                           is_direct ? "everybody reads its block of all"
+                                                     : "two edges per rank are best for many ranks",
+                                           is_fixed ? "; fixed bits, in rank order" : ""))};
 }
 
 }  // namespace weft

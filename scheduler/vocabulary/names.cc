@@ -68,6 +68,17 @@ std::string_view name(AllreduceAlgorithm algorithm) {
   return "unknown";
 }
 
+std::string_view name(Bits bits) {
+  return bits == Bits::fixed ? "fixed" : "automatic";
+}
+
+Result<Bits> bits(std::string_view text) {
+  if (text == "auto" || text == name(Bits::automatic)) return Bits::automatic;
+  if (text == name(Bits::fixed)) return Bits::fixed;
+  return Status(Code::invalid_argument,
+                fmt::format("there are no bits '{}'; there are auto and fixed", text));
+}
+
 std::string_view name(Compression compression) {
   const auto index = static_cast<std::size_t>(compression);
   return index < kCompressions ? kCompressionNames[index] : "?";

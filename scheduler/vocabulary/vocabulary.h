@@ -25,9 +25,11 @@ enum Fact : std::uint32_t {
   kHasReceiveCounts = 256,
   kHasGroup = 512,
   kHasWeights = 1024,
-  kOfSomeRanks = 2048,  // the others do not call it
-  kCanBeCut = 4096,     // lanes of a rank may share a large one
-  kOnGraph = 8192,      // between the neighbors of a graph of ranks
+  kOfSomeRanks = 2048,    // the others do not call it
+  kCanBeCut = 4096,       // lanes of a rank may share a large one
+  kOnGraph = 8192,        // between the neighbors of a graph of ranks
+  kSums = 16384,          // elements of several ranks become one
+  kCommonResult = 32768,  // the ranks that call it end with the same output
   kInOut = kReadsInput | kWritesOutput,
 };
 
@@ -41,23 +43,27 @@ struct CollectiveFacts {
 // checks and tools follow.
 inline constexpr std::array<CollectiveFacts, kCollectives> kCollectiveFacts{{
     {Collective::neighbor_allreduce, "neighbor_allreduce",
-     kInOut | kHasWeights | kCanBeCut | kOnGraph},
+     kInOut | kSums | kHasWeights | kCanBeCut | kOnGraph},
     {Collective::neighbor_allgather, "neighbor_allgather", kInOut | kHasCounts | kOnGraph},
-    {Collective::allreduce, "allreduce", kInOut | kHasOperator | kHasAlgorithm | kCanBeCut},
-    {Collective::broadcast, "broadcast", kInOut | kHasRoot | kCanBeCut},
+    {Collective::allreduce, "allreduce",
+     kInOut | kCommonResult | kSums | kHasOperator | kHasAlgorithm | kCanBeCut},
+    {Collective::broadcast, "broadcast", kInOut | kCommonResult | kHasRoot | kCanBeCut},
     {Collective::barrier, "barrier", 0},
-    {Collective::allgather, "allgather", kInOut | kHasCounts},
-    {Collective::reduce_scatter, "reduce_scatter", kInOut | kHasOperator | kHasCounts},
-    {Collective::reduce, "reduce", kInOut | kHasOperator | kHasRoot | kCanBeCut},
+    {Collective::allgather, "allgather", kInOut | kCommonResult | kHasCounts},
+    {Collective::reduce_scatter, "reduce_scatter", kInOut | kSums | kHasOperator | kHasCounts},
+    {Collective::reduce, "reduce", kInOut | kSums | kHasOperator | kHasRoot | kCanBeCut},
     {Collective::gather, "gather", kInOut | kHasRoot | kHasCounts | kCanBeCut},
     {Collective::scatter, "scatter", kInOut | kHasRoot | kHasCounts},
     {Collective::alltoall, "alltoall", kInOut | kHasCounts | kHasReceiveCounts},
     {Collective::send, "send/recv", kInOut | kHasPeer | kOfSomeRanks},
-    {Collective::pair_average, "pair_average", kInOut | kHasPeer | kHasPairWeights | kOfSomeRanks},
-    {Collective::group_average, "group_average", kInOut | kHasGroup | kOfSomeRanks},
+    {Collective::pair_average, "pair_average",
+     kInOut | kSums | kHasPeer | kHasPairWeights | kOfSomeRanks},
+    {Collective::group_average, "group_average",
+     kInOut | kCommonResult | kSums | kHasGroup | kOfSomeRanks},
     {Collective::hierarchical_neighbor_allreduce, "hierarchical_neighbor_allreduce",
-     kInOut | kHasWeights | kCanBeCut},
-    {Collective::local_allreduce, "local_allreduce", kInOut | kHasOperator | kCanBeCut},
+     kInOut | kSums | kHasWeights | kCanBeCut},
+    {Collective::local_allreduce, "local_allreduce",
+     kInOut | kCommonResult | kSums | kHasOperator | kCanBeCut},
 }};
 
 // A bit for each operation of which the fact holds: bit n for the number n.

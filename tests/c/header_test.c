@@ -41,7 +41,8 @@ static_assert(offsetof(weft_weights, sources) == 24, "weights");
 static_assert(WEFT_OK == 0 && WEFT_INVALID_ARGUMENT == 1 && WEFT_MISMATCH == 2, "codes");
 static_assert(WEFT_TIMED_OUT == 3 && WEFT_PEER_DIED == 4 && WEFT_PEER_LEFT == 5, "codes");
 static_assert(WEFT_NO_PERMISSION == 6 && WEFT_EXHAUSTED == 7 && WEFT_UNAVAILABLE == 8, "codes");
-static_assert(WEFT_CLOSED == 9 && WEFT_SYSTEM == 10 && sizeof(weft_code) == 4, "codes");
+static_assert(WEFT_CLOSED == 9 && WEFT_SYSTEM == 10 && WEFT_CORRUPTED == 11, "codes");
+static_assert(sizeof(weft_code) == 4, "codes");
 
 int main(void) {
   return weft_version_number() >= 10000 * WEFT_VERSION_MAJOR + 100 * WEFT_VERSION_MINOR ? 0 : 1;

@@ -76,6 +76,21 @@ static void test_algorithms(const struct ranks* all) {
   }
 }
 
+// With fixed bits, what is exact is as with others; and an algorithm with another order is refused.
+static void test_fixed_bits(const struct ranks* all) {
+  float x[kCount], y[kCount];
+  fill(x, kCount, all->rank);
+  weft_request request = allreduce_of(x, y, WEFT_SUM);
+  request.bits = WEFT_BITS_FIXED;
+  OK(weft_run(all->context, &request));
+  check_reduced(all, WEFT_SUM, y);
+  request.bits = WEFT_BITS_FIXED + 1;
+  FAILS(weft_run(all->context, &request), WEFT_INVALID_ARGUMENT, "bits");
+  request.bits = WEFT_BITS_FIXED;
+  request.algorithm = WEFT_RING;
+  FAILS(weft_run(all->context, &request), WEFT_INVALID_ARGUMENT, "rank order");
+}
+
 // The ranks' numbers are exact in 16 bits, and few enough for buckets of their own.
 static void test_compression(const struct ranks* all) {
   float x[kCount], y[kCount];
@@ -148,6 +163,7 @@ void test_reductions(const struct ranks* all) {
   test_bits(all);
   test_types(all);
   test_algorithms(all);
+  test_fixed_bits(all);
   test_compression(all);
   test_low_rank(all);
   test_feedback(all);

@@ -15,7 +15,8 @@
 namespace weft {
 
 // A configuration for tests: waits end soon, so that a hang is a failure and not a time-out of the
-// suite. Transports and interfaces are the environment's: the same tests run over every network.
+// suite. Transports, interfaces and digests are the environment's: the same tests run over every network,
+// and with everything checked.
 inline Config test_config() {
   const Result<Config> given = Config::from_environment();
   EXPECT_TRUE(given.ok()) << given.status().to_string();
@@ -23,6 +24,7 @@ inline Config test_config() {
   if (given.ok()) {
     config.transports = given->transports;
     config.interfaces = given->interfaces;
+    config.digests = given->digests;
   }
   config.deadline_ms = 20'000;
   config.log = LogLevel::off;

@@ -171,6 +171,39 @@ class TestOperations:
         for result in as_threads(n, body):
             np.testing.assert_allclose(result, all_values(n, 1000).mean(axis=0))
 
+    @pytest.mark.parametrize("bits", ["fixed", weft.Bits.fixed])
+    def test_fixed_bits(self, n: int, bits: Any) -> None:
+        def body(ctx: weft.Context) -> np.ndarray:
+            x = values(ctx.rank, 1000)
+            whole = ctx.allreduce(x, op="sum", bits=bits)
+            assert (ctx.allreduce(x, op="sum", bits=bits, algorithm="direct") == whole).all()
+            part = ctx.reduce_scatter(x, op="sum", bits=bits)
+            rows = np.array_split(whole, n)[ctx.rank]
+            assert part.tobytes() == rows.tobytes()
+            at_root = ctx.reduce(x, op="sum", bits=bits)
+            assert ctx.rank != 0 or at_root.tobytes() == whole.tobytes()
+            assert ctx.local_allreduce(x, op="sum", bits=bits).tobytes() == whole.tobytes()
+            mean = ctx.group_average(x, ranks=range(n), bits=bits)
+            assert mean.tobytes() == ctx.allreduce(x, bits=bits).tobytes()
+            named = ctx.named().grouped_allreduce("sums", [x, x[:10]], op="sum", bits=bits)
+            assert [each.tobytes() for each in named] == [whole.tobytes(), whole[:10].tobytes()]
+            with pytest.raises(weft.InvalidArgument, match="rank order"):
+                ctx.allreduce(x, bits=bits, algorithm="ring")
+            return whole
+
+        expected = values(0, 1000)
+        for rank in range(1, n):
+            expected = expected + values(rank, 1000)
+        for result in as_threads(n, body):
+            assert result.tobytes() == expected.tobytes()
+
+    def test_bits_that_do_not_exist(self, n: int) -> None:
+        def body(ctx: weft.Context) -> None:
+            with pytest.raises(ValueError, match="'fixd' do not exist; there are automatic, fixed"):
+                ctx.allreduce(values(ctx.rank), bits="fixd")
+
+        as_threads(n, body)
+
     def test_allreduce_by_nccl_needs_gpus(self, n: int) -> None:
         def body(ctx: weft.Context) -> Any:
             if n == 1:

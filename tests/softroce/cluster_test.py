@@ -218,6 +218,18 @@ class ClusterTest(ClusterCase):
         said = self.assert_right(job)
         self.assertIn("over ib:rx_h1r1/1 is back", said)
 
+    def test_a_pulled_cable_changes_no_bit(self):
+        bits = str(Path(PROGRAM).parent / "bits_program")
+        before = carried(1, 1)
+        job = Job(8, 4_000_000, hosts=2, each=2, program=bits, WEFT_BITS="fixed")
+        wait_until(lambda: carried(1, 1) - before > 1_000_000)
+        tell("ip", "link", "set", "port-h1r1", "down")
+        try:
+            self.assertIn("given up", self.assert_right(job))
+        finally:
+            tell("ip", "link", "set", "port-h1r1", "up")
+        self.assertIn("8 times the bits of the sum in rank order", job.out)
+
     def test_a_cable_that_is_out_at_the_start_carries_once_it_is_in(self):
         tell("ip", "link", "set", "port-h1r1", "down")
         plain = carried(1, 0)

@@ -222,6 +222,19 @@ TEST(Perf, MachinesPlayedHereExchange) {
   }
 }
 
+TEST(Perf, FixedBitsAreTimedBesideOthers) {
+  const Rows rows = rows_of("allreduce --ranks 2 --sizes 4,64K --bits fixed --check");
+  ASSERT_EQ(rows.size(), 2U);
+  for (const nlohmann::json& row : rows) {
+    EXPECT_EQ(row.value("bits", ""), "fixed");
+    EXPECT_GT(row.value("auto_p50_us", 0.0), 0);
+    EXPECT_GT(row.value("price", 0.0), 0);
+  }
+  EXPECT_TRUE(
+      mentions(run_weft("perf allreduce --bits fixed --algorithm ring").errors, "rank order"));
+  EXPECT_TRUE(mentions(run_weft("perf broadcast --bits fixed").errors, "--bits: broadcast"));
+}
+
 TEST(Perf, NewWeightsAtEveryCallAreRightAndAllocateNothing) {
   for (const char* graph : {"exponential", "one_peer_exponential"}) {
     const Rows rows = rows_of(

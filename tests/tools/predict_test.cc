@@ -282,6 +282,7 @@ TEST(Predict, MistakesAreNamed) {
   for (const char* option : {"--machines 4", "--per-machine 2", "--latency 5"})
     complaint(kTwoLeaves + option, "requires --like");
   complaint(kTwoLeaves + "--title Curves", "requires --svg");
+  complaint(kTwoLeaves + "--bits same", "--bits same");
   complaint(kTwoLeaves + "--piece 0", "--piece 0: expected");
   complaint(kTwoLeaves + "--piece 1X", "--piece: '1X' is no size");
   complaint(kTwoLeaves + "--rails far", "auto, near, all");
@@ -352,6 +353,25 @@ TEST(Predict, AnAlgorithmHasTheNameThatItWasAskedForBy) {
   EXPECT_TRUE(mentions(run_weft(predict + "--algorithm mesh").out, "allreduce          mesh "));
   EXPECT_TRUE(mentions(run_weft(predict + "--algorithm split").out, "allreduce          split "));
   EXPECT_EQ(objects(run_weft(predict + "--algorithm mesh --json")).at(0)["algorithm"], "mesh");
+}
+
+TEST(Predict, FixedBitsHaveAPrice) {
+  const std::string what = kTwoLeaves + "--operation allreduce --sizes 1M --bits ";
+  const std::vector<nlohmann::json> fixed = objects(run_weft(what + "fixed --json -"));
+  const std::vector<nlohmann::json> usual = objects(run_weft(what + "auto --json -"));
+  ASSERT_EQ(fixed.size(), 1U);
+  ASSERT_EQ(usual.size(), 1U);
+  EXPECT_EQ(fixed[0]["algorithm"], "chain");
+  EXPECT_DOUBLE_EQ(fixed[0]["usual_us"].get<double>(), usual[0]["us"].get<double>());
+  const double price = fixed[0]["us"].get<double>() / usual[0]["us"].get<double>();
+  EXPECT_DOUBLE_EQ(fixed[0]["price"].get<double>(), price);
+  EXPECT_GT(price, 1);
+  EXPECT_FALSE(usual[0].contains("price"));
+  const Ran table = run_weft(what + "fixed --explain");
+  EXPECT_TRUE(mentions(table.out, "price"));
+  EXPECT_TRUE(mentions(table.out, "in place of hierarchical"));
+  const Ran other = run_weft(what + "fixed --algorithm ring,split");
+  EXPECT_TRUE(mentions(other.errors, "left out: allreduce ring"));
 }
 
 TEST(Predict, AMachineOfAKindIsCorrected) {

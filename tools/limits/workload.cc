@@ -166,7 +166,7 @@ Planned planned(Collective collective, Rank rank, const PlannedCase& of) {
       return plan_hierarchical_neighbor_allreduce(rank, of.layout, view(of.layout.machine_of(rank)),
                                                   {});
     case Collective::allreduce:
-      return plan_allreduce(rank, of.size, of.bytes, {}, of.algorithm, of.layout);
+      return plan_allreduce(rank, of.size, of.bytes, {}, of.algorithm, of.layout, of.bits);
     case Collective::broadcast:
       return plan_broadcast(rank, of.size, kRoot, of.bytes, {});
     case Collective::barrier:
@@ -174,9 +174,9 @@ Planned planned(Collective collective, Rank rank, const PlannedCase& of) {
     case Collective::allgather:
       return plan_allgather(rank, of.size, all, {});
     case Collective::reduce_scatter:
-      return plan_reduce_scatter(rank, of.size, all, {});
+      return plan_reduce_scatter(rank, of.size, all, {}, of.bits);
     case Collective::reduce:
-      return plan_reduce(rank, of.size, kRoot, of.bytes, {});
+      return plan_reduce(rank, of.size, kRoot, of.bytes, {}, of.bits);
     case Collective::gather:
       return plan_gather(rank, of.size, kRoot, {});
     case Collective::scatter:

@@ -69,6 +69,7 @@ struct PlannedCase {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   const Layout& layout;
   std::span<const View> views;  // of ranks, or of machines; operations on a graph only
+  Bits bits = Bits::automatic;
 };
 [[nodiscard]] Planned planned(Collective collective, Rank rank, const PlannedCase& of);
 

@@ -48,6 +48,7 @@ void add_devices(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_selftest(CLI::App& app, Action& action);
 void add_timeline(CLI::App& app, Action& action);
+void add_replay(CLI::App& app, Action& action);
 void add_topo(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);
 

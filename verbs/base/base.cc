@@ -61,6 +61,8 @@ std::string_view name(Code code) {
       return "closed";
     case Code::system:
       return "system";
+    case Code::corrupted:
+      return "corrupted";
   }
   return "unknown";
 }

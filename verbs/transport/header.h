@@ -21,6 +21,7 @@ enum class NoticeKind : std::uint8_t {
   failure = 5,  // control: my context failed, text attached
   path = 6,     // control: between two bonds, about a path; nobody above sees it
   mail = 7,     // a piece of a message of engine/mail; on the control channel: connect to me
+  digest = 8,   // the checksum of my result of this operation
 };
 
 // Where a piece's bytes are.
@@ -48,7 +49,12 @@ enum NoticeFlag : std::uint8_t {
   kFlagNothing = 8,        // the message has no data in this operation: leave its term out
   kFlagDeviceMemory = 16,  // a view that names GPU memory, or a payload that is there: a CPU cannot
                            // read it. Of a payload the transport says so
+  kFlagChecked = 32,       // the sender checks pieces: `checksum` is that of this one
+  kFlagCompared = 64,      // the sender compares its result of this operation
 };
+
+// In WireHeader::checksum: none, as the bytes were where no CPU can read them.
+inline constexpr std::uint32_t kNoChecksum = 0;
 
 struct WireHeader {
   std::uint8_t version = kWireVersion;
@@ -63,15 +69,15 @@ struct WireHeader {
   std::uint16_t agreement =
       0;  // what the ranks of an operation must have in common: agreement_of()
   std::uint32_t epoch = 0;
-  std::uint32_t operation = 0;  // number of the operation in its context, modulo 2^32
-  std::uint32_t piece = 0;      // number of the piece in its message
-  std::uint32_t bytes = 0;      // of this piece
-  double weight = 1.0;          // send-side weight, multiplied in by the receiver
-  double p = 0.0;               // push-sum weight
-  std::uint32_t checksum = 0;   // of the payload, where a transport asks for it
-  std::uint32_t stamp = 0;      // a transport's: written last where the receiver polls memory; the
-                                // number of the notice in a bond, carried unchanged by networks
-  std::uint64_t word = 0;       // by form: the inlined bytes, an offset or an address
+  std::uint32_t operation = 0;           // number of the operation in its context, modulo 2^32
+  std::uint32_t piece = 0;               // number of the piece in its message
+  std::uint32_t bytes = 0;               // of this piece
+  double weight = 1.0;                   // send-side weight, multiplied in by the receiver
+  double p = 0.0;                        // push-sum weight
+  std::uint32_t checksum = kNoChecksum;  // CRC-32C of a piece and its weight, or of a result
+  std::uint32_t stamp = 0;  // a transport's: written last where the receiver polls memory; the
+                            // number of the notice in a bond, carried unchanged by networks
+  std::uint64_t word = 0;   // by form: the inlined bytes, an offset or an address
 };
 
 static_assert(std::is_trivially_copyable_v<WireHeader> && std::is_standard_layout_v<WireHeader>);

@@ -31,6 +31,11 @@ void bind_choices(nb::module_& module) {
   nb::enum_<OnDeath>(module, "OnDeath", "What the death of a rank means to the others.")
       .value("fail", OnDeath::fail)
       .value("skip", OnDeath::skip);
+  nb::enum_<Digests>(module, "Digests", "Which data ranks check for damage.")
+      .value("off", Digests::off)
+      .value("pieces", Digests::pieces)
+      .value("results", Digests::results)
+      .value("all", Digests::all);
   nb::enum_<GpuReduce>(module, "GpuReduce", "Who adds up tensors in GPU memory.")
       .value("automatic", GpuReduce::automatic)
       .value("host", GpuReduce::host)
@@ -138,11 +143,14 @@ void bind_config(nb::module_& module) {
       .def_rw("huge_pages", &Config::huge_pages)
       .def_rw("private_memory", &Config::private_memory)
       .def_rw("on_death", &Config::on_death)
+      .def_rw("bits", &Config::bits, "Which bits sums have; a request may ask for fixed ones.")
+      .def_rw("digests", &Config::digests)
       .def_rw("gpu_reduce", &Config::gpu_reduce)
       .def_rw("gpu_ipc", &Config::gpu_ipc)
       .def_rw("gpu_rdma", &Config::gpu_rdma)
       .def_rw("nccl", &Config::nccl)
       .def_rw("topo_check", &Config::topo_check)
+      .def_rw("record", &Config::record)
       .def_rw("trace", &Config::trace)
       .def_rw("metrics", &Config::metrics)
       .def_rw("log", &Config::log);

@@ -41,6 +41,7 @@ struct RequestOptions {
   int compression = 0;
   nb::handle feedback{};  // an ErrorFeedback
   nb::handle low_rank{};  // rows, and the rank
+  int bits = 0;
 };
 
 // A request on memory given by address, and the objects that own the memory. The core reads it

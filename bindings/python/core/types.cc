@@ -45,6 +45,7 @@ void bind_types(nb::module_& module) {
   bind_enum<AllreduceAlgorithm>(module, "AllreduceAlgorithm", 0,
                                 static_cast<int>(AllreduceAlgorithm::nccl),
                                 "How an allreduce is done.");
+  bind_enum<Bits>(module, "Bits", 0, static_cast<int>(Bits::fixed), "Which bits a sum has.");
   bind_enum<Compression>(module, "Compression", 0, static_cast<int>(kCompressions) - 1,
                          "How tensors travel.");
   nb::class_<ErrorFeedback>(

@@ -28,6 +28,7 @@ except ImportError as _error:
 
 from weft._errors import (
     Closed,
+    Corrupted,
     Error,
     Exhausted,
     InvalidArgument,
@@ -41,10 +42,12 @@ from weft._errors import (
 )
 from weft._core import (
     AllreduceAlgorithm,
+    Bits,
     Collective,
     Compression,
     Config,
     DataType,
+    Digests,
     Edge,
     ErrorFeedback,
     PrivatePath,
@@ -124,6 +127,7 @@ __all__ = [
     "AdPsgd",
     "AllreduceAlgorithm",
     "bcube_graph",
+    "Bits",
     "BoundedStaleness",
     "bundle_layers",
     "Closed",
@@ -132,8 +136,10 @@ __all__ = [
     "Config",
     "Context",
     "context",
+    "Corrupted",
     "DataType",
     "describe",
+    "Digests",
     "DPsgd",
     "Edge",
     "empty",

@@ -79,6 +79,12 @@ class OperatingSystem(Error, OSError):
     code = "system"
 
 
+class Corrupted(Error):
+    """Data are not what a rank sent, or ranks have different results that must be equal."""
+
+    code = "corrupted"
+
+
 CLASSES: Dict[str, Type[Error]] = {
     each.code: each
     for each in (
@@ -92,5 +98,6 @@ CLASSES: Dict[str, Type[Error]] = {
         Unavailable,
         Closed,
         OperatingSystem,
+        Corrupted,
     )
 }

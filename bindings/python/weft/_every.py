@@ -12,7 +12,8 @@ import numpy as np
 
 from weft import _operations as ops
 from weft._core import Collective, ErrorFeedback, Graph, Handle
-from weft._operations import AlgorithmLike, Call, CompressionLike, OpLike, Targets, Weights
+from weft._operations import AlgorithmLike, BitsLike, Call, CompressionLike, OpLike
+from weft._operations import Targets, Weights
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -137,6 +138,7 @@ class Operations:
         algorithm: AlgorithmLike = "automatic",
         compression: CompressionLike = "none",
         feedback: Optional[ErrorFeedback] = None,
+        bits: BitsLike = "automatic",
     ) -> T:
         """The reduction of all ranks' x, which have the same shape.
 
@@ -145,21 +147,32 @@ class Operations:
         compression: "none", "f16", "bf16", "sketch", "e4m3", "e5m2",
         "low_rank:4" (a matrix by 4 singular values), or a Compression; the others take float32, "sum"
         and "average". feedback: adds what that has taken from the last x.
+        bits: "fixed" sums in the order of the ranks, so that nothing else decides the bits.
         """
         number, how = ops.op_number(op), ops.algorithm_number(algorithm)
-        fewer_bytes = ops.compressed(compression, feedback, getattr(x, "shape", None))
-        if type(x) is _ndarray and not fewer_bytes:
+        more = {
+            **ops.compressed(compression, feedback, getattr(x, "shape", None)),
+            **ops.with_bits(bits),
+        }
+        if type(x) is _ndarray and not more:
             y = _empty_like(x, None, "C") if out is None else out
             if self.run_numpy(_ALLREDUCE, x, y, number, how):
                 return y  # type: ignore[return-value]
-        options = {"op": number, "algorithm": how, **fewer_bytes}
+        options = {"op": number, "algorithm": how, **more}
         return self._run(ops.same_shape(Collective.allreduce, x, out, options))
 
     allreduce_start = _starting(allreduce)
 
-    def local_allreduce(self, x: T, out: Optional[T] = None, *, op: OpLike = "average") -> T:
+    def local_allreduce(
+        self,
+        x: T,
+        out: Optional[T] = None,
+        *,
+        op: OpLike = "average",
+        bits: BitsLike = "automatic",
+    ) -> T:
         """allreduce() among the ranks of this machine. All ranks of the job call it."""
-        options = {"op": ops.op_number(op)}
+        options = {"op": ops.op_number(op), **ops.with_bits(bits)}
         return self._run(ops.same_shape(Collective.local_allreduce, x, out, options))
 
     local_allreduce_start = _starting(local_allreduce)
@@ -194,20 +207,27 @@ class Operations:
         *,
         op: OpLike = "average",
         counts: Optional[Sequence[int]] = None,
+        bits: BitsLike = "automatic",
     ) -> T:
         """This rank's rows of the reduction of all ranks' x.
 
         counts: rows of each rank. Without it they are equal, or one more for the first ranks.
         """
-        return self._run(ops.scattered_reduction(x, out, self.rank, self.size, counts, op))
+        return self._run(ops.scattered_reduction(x, out, self.rank, self.size, counts, op, bits))
 
     reduce_scatter_start = _starting(reduce_scatter)
 
     def reduce(
-        self, x: T, out: Optional[T] = None, *, root: int = 0, op: OpLike = "average"
+        self,
+        x: T,
+        out: Optional[T] = None,
+        *,
+        root: int = 0,
+        op: OpLike = "average",
+        bits: BitsLike = "automatic",
     ) -> Optional[T]:
         """The root gets the reduction of all ranks' x. Other ranks get `out` as it was."""
-        return self._run(self._reduce(x, out, root, op))
+        return self._run(self._reduce(x, out, root, op, bits))
 
     reduce_start = _starting(reduce)
 
@@ -290,9 +310,17 @@ class Operations:
 
     pair_average_start = _starting(pair_average)
 
-    def group_average(self, x: T, out: Optional[T] = None, *, ranks: Sequence[int]) -> T:
+    def group_average(
+        self,
+        x: T,
+        out: Optional[T] = None,
+        *,
+        ranks: Sequence[int],
+        bits: BitsLike = "automatic",
+    ) -> T:
         """The mean of x over the given ranks, this one included. Only they call it."""
-        return self._run(ops.same_shape(Collective.group_average, x, out, {"group": ranks}))
+        options = {"group": ranks, **ops.with_bits(bits)}
+        return self._run(ops.same_shape(Collective.group_average, x, out, options))
 
     group_average_start = _starting(group_average)
 
@@ -300,8 +328,8 @@ class Operations:
         neighbors = len(self.graph.in_edges(self.rank))
         return ops.gathered(Collective.neighbor_allgather, x, out, neighbors, counts, {})
 
-    def _reduce(self, x: Any, out: Any, root: int, op: OpLike) -> Call:
-        options = {"op": ops.op_number(op), "root": root}
+    def _reduce(self, x: Any, out: Any, root: int, op: OpLike, bits: BitsLike) -> Call:
+        options = {"op": ops.op_number(op), "root": root, **ops.with_bits(bits)}
         if self.rank != root:
             return ops.input_only(Collective.reduce, x, out, options)
         return ops.same_shape(Collective.reduce, x, out, options)

@@ -17,7 +17,7 @@ from weft import _core
 from weft import _operations as ops
 from weft._core import Collective, ErrorFeedback, Graph, Handle
 from weft._every import Operations
-from weft._operations import AlgorithmLike, Call, CompressionLike, OpLike
+from weft._operations import AlgorithmLike, BitsLike, Call, CompressionLike, OpLike
 
 if TYPE_CHECKING:
     from weft._context import Context
@@ -54,6 +54,7 @@ class Named(_core.Named):
         algorithm: AlgorithmLike = "automatic",
         compression: CompressionLike = "none",
         feedback: Optional[Sequence[ErrorFeedback]] = None,
+        bits: BitsLike = "automatic",
         priority: int = 0,
     ) -> Handle:
         """Starts an allreduce of several tensors, which run together. Its result is a list.
@@ -72,8 +73,9 @@ class Named(_core.Named):
             ops.compressed(compression, each, getattr(x, "shape", None))
             for x, each in zip(tensors, feedbacks)
         ]
+        fixed = ops.with_bits(bits)
         calls = [
-            ops.same_shape(kind, x, out, {"op": number, "algorithm": how, **less})
+            ops.same_shape(kind, x, out, {"op": number, "algorithm": how, **less, **fixed})
             for x, out, less in zip(tensors, given, fewer_bytes)
         ]
         return self.group_start(name, calls, priority)
@@ -95,6 +97,7 @@ class Named(_core.Named):
         algorithm: AlgorithmLike = "automatic",
         compression: CompressionLike = "none",
         feedback: Optional[Sequence[ErrorFeedback]] = None,
+        bits: BitsLike = "automatic",
         priority: int = 0,
     ) -> List[Any]:
         """An allreduce of several tensors, which run together once every rank has submitted them."""
@@ -106,6 +109,7 @@ class Named(_core.Named):
             algorithm=algorithm,
             compression=compression,
             feedback=feedback,
+            bits=bits,
             priority=priority,
         )
         result: List[Any] = handle.wait()

@@ -10,12 +10,13 @@ import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from weft._arrays import Operand, Shape, input_of, new_like, output_of
-from weft._core import AllreduceAlgorithm, Collective, Compression, DataType, ErrorFeedback
+from weft._core import AllreduceAlgorithm, Bits, Collective, Compression, DataType, ErrorFeedback
 from weft._core import ReduceOp, Request
 
 OpLike = Union[ReduceOp, str]
 AlgorithmLike = Union[AllreduceAlgorithm, str]
 CompressionLike = Union[Compression, str]
+BitsLike = Union[Bits, str]
 Weights = Mapping[int, float]
 Targets = Union[Mapping[int, float], Sequence[int]]
 
@@ -28,6 +29,9 @@ _ALGORITHMS.update({name: int(each) for name, each in AllreduceAlgorithm.__membe
 _ALGORITHMS.update({"auto": _ALGORITHMS["automatic"], "mesh": _ALGORITHMS["split"]})
 _COMPRESSIONS: Dict[Any, int] = {**{each: int(each) for each in Compression}}
 _COMPRESSIONS.update({name: int(each) for name, each in Compression.__members__.items()})
+_BITS: Dict[Any, int] = {**{each: int(each) for each in Bits}}
+_BITS.update({name: int(each) for name, each in Bits.__members__.items()})
+_BITS["auto"] = _BITS["automatic"]
 _LOW_RANK = int(Compression.low_rank)
 _RANK = 4  # without one
 
@@ -104,6 +108,16 @@ def algorithm_number(algorithm: AlgorithmLike) -> int:
         raise ValueError(f"algorithm {algorithm!r} does not exist; there are {names}") from None
 
 
+def with_bits(bits: BitsLike) -> Dict[str, Any]:
+    """The options of a request with such bits, given as Bits or by name."""
+    try:
+        number = _BITS[bits]
+    except (KeyError, TypeError):
+        names = ", ".join(Bits.__members__)
+        raise ValueError(f"bits {bits!r} do not exist; there are {names}") from None
+    return {"bits": number} if number != 0 else _NO_OPTIONS
+
+
 def _rank_of(compression: CompressionLike) -> Tuple[CompressionLike, int]:
     """A compression without its rank, and the rank: "low_rank:8" gives ("low_rank", 8)."""
     if not isinstance(compression, str) or not compression.startswith("low_rank:"):
@@ -170,7 +184,13 @@ def gathered(
 
 
 def scattered_reduction(
-    x: Any, out: Any, rank: int, size: int, counts: Optional[Sequence[int]], op: OpLike
+    x: Any,
+    out: Any,
+    rank: int,
+    size: int,
+    counts: Optional[Sequence[int]],
+    op: OpLike,
+    bits: BitsLike,
 ) -> Call:
     """reduce_scatter: this rank's block of the rows."""
     kind = Collective.reduce_scatter
@@ -178,7 +198,7 @@ def scattered_reduction(
     rows = list(counts) if counts is not None else even_rows(_rows(source), size)
     _check_rows(kind, "counts", rows, size)
     _check_sum(kind, "counts", rows, _rows(source))
-    options = {"op": op_number(op), "counts": _elements(rows, source)}
+    options = {"op": op_number(op), "counts": _elements(rows, source), **with_bits(bits)}
     return _call(kind, source, (rows[rank], *source.shape[1:]), out, options)
 
 

@@ -30,7 +30,8 @@ enum {
   WEFT_EXHAUSTED = 7,      // memory, shared memory, file descriptors
   WEFT_UNAVAILABLE = 8,    // the device, library or service is not here
   WEFT_CLOSED = 9,         // the object was closed or has failed before
-  WEFT_SYSTEM = 10         // an unexpected answer of the operating system, text included
+  WEFT_SYSTEM = 10,        // an unexpected answer of the operating system, text included
+  WEFT_CORRUPTED = 11      // data are not what a rank sent, or results differ that must be equal
 };
 
 // No rank, where a rank could stand.

@@ -66,6 +66,13 @@ enum {
 // Finds the algorithm of a name: "auto", "direct", "halving_doubling", …
 WEFT_C_API weft_code weft_algorithm_from_name(const char* name, weft_algorithm* algorithm);
 
+// Which bits a sum has (docs/bits.md).
+typedef int32_t weft_bits;
+enum {
+  WEFT_BITS_AUTOMATIC = 0,  // as the context's setting WEFT_BITS says
+  WEFT_BITS_FIXED = 1       // those of the sum in the order of the ranks
+};
+
 // How tensors travel (docs/compression.md): neighbor_allreduce and allreduce of f32 in memory of the host.
 typedef int32_t weft_compression;
 enum {
@@ -164,6 +171,7 @@ typedef struct weft_request {
   // are the first extent of `shape`.
   int32_t low_rank;
   weft_feedback* feedback;  // of compressed tensors; NULL: what is lost is lost
+  weft_bits bits;           // of operations that sum
 } weft_request;
 
 #ifdef __cplusplus

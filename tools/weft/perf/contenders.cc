@@ -25,6 +25,7 @@ OwnCalls::OwnCalls(const PerfOptions& options, bool dynamic, Context& context,
       tensors_(tensors),
       x_{tensors.x.data(), tensors.count, options.type},
       y_{options.asked.in_place ? tensors.x.data() : tensors.y.data(), 0, options.type},
+      bits_(options.bits),
       op_(is_floating(options.type) ? ReduceOp::average : ReduceOp::sum),
       recipe_(options.recipe_of(context.rank())) {
   y_.count = output_count(recipe_, block_count());
@@ -104,6 +105,7 @@ Request OwnCalls::request(const NeighborWeights* weights) const {
   Request request{.collective = options_.collective,
                   .op = op_,
                   .algorithm = options_.algorithm,
+                  .bits = bits_,
                   .compression = options_.compression,
                   .low_rank = {.rows = nearly_square_rows(called_x_.count)},
                   .root = 0,

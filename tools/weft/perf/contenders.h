@@ -17,6 +17,8 @@ class OwnCalls {
   [[nodiscard]] Subject subject();
   // The same operation, prepared once.
   [[nodiscard]] Result<Subject> prepared();
+  // Instead of the options' bits.
+  void use(Bits bits) { bits_ = bits; }
   // The calls work on this memory; what rewrites and checks goes on to use the tensors.
   void use(const void* x, void* y) {
     called_x_.data = x;
@@ -46,6 +48,7 @@ class OwnCalls {
   const Tensors& tensors_;
   Input x_, called_x_;
   Output y_, called_y_;
+  Bits bits_;
   ReduceOp op_;
   Recipe recipe_;
   std::vector<Step> steps_;  // of one period, at most kMostSteps; empty when static

@@ -56,6 +56,9 @@ class OperationPerf {
     }
     OwnCalls fixed(options_, false, context_, tensors);
     if (gpu) fixed.use(gpu->x(), gpu->y());
+    OwnCalls usual(options_, options_.asked.dynamic, context_, tensors);
+    usual.use(Bits::automatic);
+    if (gpu) usual.use(gpu->x(), gpu->y());
     FloorCalls cached(options_, false, seat_, tensors);
     FloorCalls streaming(options_, true, seat_, tensors);
     if (options_.asked.check) {
@@ -82,6 +85,9 @@ class OperationPerf {
     const bool streams = has_limit && !gpu && bytes >= kStreamingFrom;
     if (streams) contenders.push_back({streaming.subject(), nullptr, false, {}});
     if (options_.asked.dynamic) contenders.push_back({fixed.subject(), nullptr, false, {}});
+    if (options_.bits == Bits::fixed)
+      contenders.push_back(
+          {gpu ? gpu->around(usual.subject()) : usual.subject(), nullptr, false, {}});
     if (options_.asked.prepared) {
       WEFT_ASSIGN(Subject prepared, fixed.prepared());
       contenders.push_back({gpu ? gpu->around(prepared) : prepared, nullptr, false, {}});
@@ -146,6 +152,7 @@ class OperationPerf {
     };
     if (!options_.asked.against.empty()) row.peer = last();
     if (options_.asked.prepared) row.prepared = last();
+    if (options_.bits == Bits::fixed) row.usual = last();
     if (options_.asked.dynamic) row.fixed = last();
     if (has_limit) row.limit = last();
     if (streams) {

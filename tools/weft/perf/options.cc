@@ -119,6 +119,9 @@ Status check_combination(const PerfArguments& asked, Collective collective,
   if (asked.algorithm != "auto" && collective != Collective::allreduce) {
     return invalid(fmt::format("--algorithm: {} has none to choose", asked.operation));
   }
+  if (asked.bits != "auto" &&
+      (window || !has<kSums>(collective) || asked.operation != name(collective)))
+    return invalid(fmt::format("--bits: {} sums nothing that could have others", asked.operation));
   if (asked.compression != "none") {
     const bool has_slots = window == WindowOp::put || window == WindowOp::accumulate;
     if (window
@@ -225,6 +228,9 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     return invalid(fmt::format("--lanes {}: expected 1…{}", asked.lanes, Config::kMostLanes));
   }
   WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(asked.algorithm));
+  WEFT_RETURN_IF_ERROR(one_of("bits", asked.bits, {"auto", "fixed"}));
+  WEFT_ASSIGN(const Bits which_bits, bits(asked.bits));
+  WEFT_RETURN_IF_ERROR(check_bits(algorithm, which_bits));
   WEFT_ASSIGN(const Compression compressed, compression(asked.compression));
   WEFT_ASSIGN(const GraphAndSchedule found, talk(asked, operation));
   std::vector<std::size_t> sizes{0};
@@ -236,8 +242,9 @@ Result<PerfOptions> understand(const PerfArguments& asked) {
     WEFT_RETURN_IF_ERROR(check_named(asked, type));
     WEFT_ASSIGN(tensors, tensor_set(asked.tensors));
   }
-  return PerfOptions{operation, algorithm, compressed, found.graph,      found.schedule,
-                     type,      window,    tensors,    std::move(sizes), asked};
+  return PerfOptions{operation,   algorithm,        which_bits, compressed,
+                     found.graph, found.schedule,   type,       window,
+                     tensors,     std::move(sizes), asked};
 }
 
 CountedBytes PerfOptions::counted(std::size_t bytes) const {

@@ -29,6 +29,7 @@ struct PerfArguments {
   std::string memory = "weft";
   std::string type = "f32";
   std::string algorithm = "auto";
+  std::string bits = "auto";
   std::string compression = "none";
   int hosts = 1;
   int lanes = 0;                     // 0: as WEFT_LANES says
@@ -54,6 +55,7 @@ struct PerfArguments {
 struct PerfOptions {
   Collective collective = Collective::neighbor_allreduce;
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+  Bits bits = Bits::automatic;
   Compression compression = Compression::none;
   Graph graph;        // of the ranks, or the machines; of step 0 when the weights change every step
   Schedule schedule;  // read when `dynamic`

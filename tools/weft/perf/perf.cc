@@ -42,6 +42,7 @@ Examples:
   weft perf neighbor_allreduce --transport ucx --sizes 4K --in-flight 1000
   weft perf hierarchical_neighbor_allreduce --hosts 2 --transport automatic --check
   weft perf allreduce --algorithm halving_doubling --sizes 64K
+  weft perf allreduce --bits fixed --sizes 1M             what the same bits everywhere cost
   weft perf allreduce --against openmpi --json all.json --svg all.svg
   weft perf --from all.json --svg all.svg                 drawn, not measured
   weft perf allreduce --lanes 2 --sizes 16M --ranks 2     two threads a rank; ranks are not bound to cores then
@@ -181,6 +182,8 @@ void add_perf(CLI::App& app, Action& action) {
   command->add_option("--algorithm", to.algorithm,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
                       "multi_ring, hierarchical, nccl");
+  command->add_option("--bits", to.bits,
+                      "Of sums: auto, or fixed (docs/bits.md), which is timed beside auto");
   command->add_option(
       "--compression", to.compression,
       "Of neighbor_allreduce, allreduce, named, win_put and win_accumulate: f16, "

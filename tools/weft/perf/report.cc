@@ -59,7 +59,8 @@ Status Report::head() const {
   const CorePair cores = first_cores();
   const std::string hosts = asked.hosts == 1 ? "" : fmt::format(" on {} hosts", asked.hosts);
   const std::string target = options_->window ? fmt::format(", the target {}", asked.target) : "";
-  const std::string by = asked.algorithm == "auto" ? "" : fmt::format(" by {}", asked.algorithm);
+  std::string by = asked.algorithm == "auto" ? "" : fmt::format(" by {}", asked.algorithm);
+  if (asked.bits != "auto") by += fmt::format(" with bits {}", asked.bits);
   std::string text = fmt::format(
       "{}{}{} over {}, {} ranks{} {} {} cores, {}, {} memory{}{}; ping-pong {:.0f} ns\n",
       asked.operation, by, asked.dynamic ? " with weights that change every call" : "", asked.graph,
@@ -69,6 +70,7 @@ Status Report::head() const {
       fmt::format("{:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>9}", "bytes", "min us",
                   "p50 us", "p99 us", "algbw GB/s", "busbw GB/s", "limit us", "share", "CPU s/GiB");
   if (asked.dynamic) text += fmt::format(" {:>10} {:>6}", "static us", "ratio");
+  if (options_->bits == Bits::fixed) text += fmt::format(" {:>10} {:>6}", "auto us", "price");
   if (asked.prepared) text += fmt::format(" {:>11} {:>7}", "prepared us", "speedup");
   if (!asked.against.empty()) text += fmt::format(" {:>12} {:>8}", asked.against, "speedup");
   if (options_->window == WindowOp::put)
@@ -108,6 +110,10 @@ std::string Report::text(const Row& row) const {
     line += fmt::format(" {:>10.2f} {:>6.2f}", median(row.fixed->laps_us),
                         paired_ratio(row.own, *row.fixed));
   }
+  if (row.usual) {
+    line += fmt::format(" {:>10.2f} {:>6.2f}", median(row.usual->laps_us),
+                        paired_ratio(row.own, *row.usual));
+  }
   if (row.prepared) {
     line += fmt::format(" {:>11.2f} {:>7.2f}", median(row.prepared->laps_us),
                         paired_ratio(row.own, *row.prepared));
@@ -140,6 +146,7 @@ std::string Report::json(const Row& row) const {
       {"op", asked.operation},
       {"graph", asked.graph},
       {"algorithm", asked.algorithm},
+      {"bits", asked.bits},
       {"ranks", asked.ranks},
       {"hosts", asked.hosts},
       {"lanes", asked.lanes},
@@ -174,6 +181,10 @@ std::string Report::json(const Row& row) const {
   if (row.fixed) {
     object["static_p50_us"] = median(row.fixed->laps_us);
     object["dynamic_ratio"] = paired_ratio(row.own, *row.fixed);
+  }
+  if (row.usual) {
+    object["auto_p50_us"] = median(row.usual->laps_us);
+    object["price"] = paired_ratio(row.own, *row.usual);
   }
   if (row.prepared) {
     object["prepared_p50_us"] = median(row.prepared->laps_us);

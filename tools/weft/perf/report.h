@@ -20,6 +20,7 @@ struct Row {
   std::string no_limit;           // why the machine has none; empty: the operation has none
   std::optional<Score> prepared;  // the same operation by Context::prepare()
   std::optional<Score> fixed;     // the same operation with static weights, beside --dynamic
+  std::optional<Score> usual;     // the same operation without the fixed bits that were asked for
   std::optional<Score> peer;
   double ping_pong_ns = 0;
   bool reads_gpus = false;  // ranks read each other's GPU memory where it is

@@ -140,6 +140,7 @@ std::string PredictedCase::text() const {
 Status check(const PredictedCase& of, const PredictScene& scene) {
   switch (of.operation) {
     case Collective::allreduce:
+      WEFT_RETURN_IF_ERROR(check_bits(of.by.algorithm, of.bits));
       return check_allreduce(of.by.algorithm, scene.ranks(), scene.layout);
     case Collective::hierarchical_neighbor_allreduce:
       return check_hierarchical_neighbor_allreduce(scene.layout);
@@ -169,8 +170,9 @@ Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy 
 std::function<Planned(Rank)> plans_of(const PredictedCase& of, const PredictScene& scene,
                                       std::size_t step) {
   return [&scene, of, step](Rank rank) {
-    return planned(of.operation, rank,
-                   {scene.ranks(), of.bytes, of.by.algorithm, scene.layout, scene.steps[step]});
+    return planned(
+        of.operation, rank,
+        {scene.ranks(), of.bytes, of.by.algorithm, scene.layout, scene.steps[step], of.bits});
   };
 }
 

@@ -46,6 +46,7 @@ struct PredictedCase {
   AskedAlgorithm by;
   std::size_t bytes = 0;
   int lanes = 1;  // of each rank
+  Bits bits = Bits::automatic;
 
   // "allreduce ring"
   [[nodiscard]] std::string text() const;

@@ -163,6 +163,10 @@ Status understand_work(const PredictArguments& asked, PredictOptions& options) {
       return invalid("--algorithm nccl: NCCL's messages are not Weft's, and cannot be predicted");
     options.algorithms.push_back({algorithm, std::string(word)});
   }
+  const Result<Bits> asked_bits = bits(asked.bits);
+  if (!asked_bits.ok())
+    return invalid(fmt::format("--bits {}: {}", asked.bits, asked_bits.status().text()));
+  options.bits = *asked_bits;
   WEFT_ASSIGN(options.sizes, sizes_of(asked));
   const bool is_between_machines =
       std::ranges::count(options.operations, Collective::hierarchical_neighbor_allreduce) != 0;

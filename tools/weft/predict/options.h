@@ -20,6 +20,7 @@ struct PredictArguments {
   std::string graph = "exponential";
   std::string operations = "neighbor_allreduce,allreduce";
   std::string algorithms = "auto";
+  std::string bits = "auto";
   std::string sizes = "1M,16M,64M";
   std::string ranks;
   std::string lanes;  // empty: one, and how many would help
@@ -43,6 +44,7 @@ struct PredictOptions {
   Cluster cluster;
   std::vector<Collective> operations;
   std::vector<AskedAlgorithm> algorithms;
+  Bits bits = Bits::automatic;
   std::vector<std::size_t> sizes;
   std::vector<int> ranks;
   std::vector<int> lanes;

@@ -100,7 +100,8 @@ class Prediction {
     WEFT_ASSIGN(const PredictScene scene,
                 set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
     for (const AskedAlgorithm& algorithm : options_.algorithms) {
-      WEFT_RETURN_IF_ERROR(run_sizes({operation, algorithm}, scene));
+      WEFT_RETURN_IF_ERROR(
+          run_sizes({.operation = operation, .by = algorithm, .bits = options_.bits}, scene));
       if (!has<kHasAlgorithm>(operation)) break;
     }
     return {};
@@ -155,7 +156,7 @@ class Prediction {
       for (const AskedAlgorithm& algorithm : options_.algorithms) {
         for (const std::size_t bytes : options_.sizes) {
           for (const int lanes : options_.lanes)
-            cases.push_back({operation, algorithm, bytes, lanes});
+            cases.push_back({operation, algorithm, bytes, lanes, options_.bits});
         }
         if (!has<kHasAlgorithm>(operation)) break;
       }
@@ -170,6 +171,12 @@ class Prediction {
                                                     options_.asked.graph, of.operation));
     const Result<double> us = mean_us(of, scene, simulated_on(scene.ranks(), text_of(of)));
     return us.status().code() == Code::unavailable ? Result<double>(0.0) : us;
+  }
+
+  // With the bits of the fastest plan.
+  Result<double> usual_us(PredictedCase of, const PredictScene& scene) {
+    of.bits = Bits::automatic;
+    return mean_us(of, scene, simulated_on(scene.ranks(), text_of(of)));
   }
 
   // A row with one lane, which spends much time in combining.
@@ -261,6 +268,9 @@ class Prediction {
       if (step == 0) fill(row, of, scene, job, simulation);
       if (step == 0 && options_.asked.explain) fill_details(row, scene, simulation);
       if (draws && step == 0) WEFT_RETURN_IF_ERROR(draw(row, scene, simulation));
+    }
+    if (of.bits == Bits::fixed) {
+      WEFT_ASSIGN(row.usual_us, usual_us(of, scene));
     }
     if (options_.asked.place.is_asked) row.identity_us = row.us;
     if (scene.placement.seat != Placement::identity(scene.ranks()).seat) {
@@ -354,6 +364,10 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--algorithm", to.algorithms,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
                       "multi_ring, hierarchical");
+  command->add_option(
+      "--bits", to.bits,
+      "Of sums: auto, or fixed (docs/bits.md), beside whose times stands by how much "
+      "they exceed those of auto");
   command->add_option("--graph", to.graph, "Graph or schedule, as `weft graph` names them");
   command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 64K,1M");
   command->add_option("-n,--ranks", to.ranks, "The cluster's first so many: 4,8,16 [all]");

@@ -30,6 +30,10 @@ nlohmann::ordered_json json_of(const PredictRow& row, double compute_us) {
                               {"iteration_us", row.us + compute_us},
                               {"algbw_GBps", gbyte_per_s(row.counted.algorithm, row.us)},
                               {"busbw_GBps", gbyte_per_s(row.counted.bus, row.us)}};
+  if (row.usual_us > 0) {
+    json["usual_us"] = row.usual_us;
+    json["price"] = row.us / row.usual_us;
+  }
   json["identity_us"] = row.identity_us > 0 ? nlohmann::ordered_json(row.identity_us) : nullptr;
   json["ideal_us"] = row.ideal_us > 0 ? nlohmann::ordered_json(row.ideal_us) : nullptr;
   json["messages"] = row.messages;
@@ -97,6 +101,7 @@ Result<PredictReport> PredictReport::open(const PredictOptions& options) {
   for (const Collective operation : options.operations)
     report.width_ = std::max(report.width_, name(operation).size());
   report.compute_us_ = asked.compute_ms * 1e3;
+  report.are_fixed_ = options.bits == Bits::fixed;
   report.is_placed_ = asked.place.is_asked;
   report.has_lanes_ = !asked.lanes.empty();
   report.graph_ = asked.graph;
@@ -109,10 +114,11 @@ Result<PredictReport> PredictReport::open(const PredictOptions& options) {
 Status PredictReport::head(const Cluster& cluster) const {
   return rows_.text(
       describe(cluster) +
-      fmt::format("{:<{}} {:<16} {:>6} {:>6}{} {:>12}{}{} {:>11} {:>11} {:>9}  {}\n", "operation",
+      fmt::format("{:<{}} {:<16} {:>6} {:>6}{} {:>12}{}{}{} {:>11} {:>11} {:>9}  {}\n", "operation",
                   width_, "algorithm", "ranks", "bytes", has_lanes_ ? "   lanes" : "", "us",
-                  is_placed_ ? "  identity us" : "", compute_us_ > 0 ? "  iteration us" : "",
-                  "algbw GB/s", "busbw GB/s", "of ideal", "busiest link"));
+                  are_fixed_ ? "  price" : "", is_placed_ ? "  identity us" : "",
+                  compute_us_ > 0 ? "  iteration us" : "", "algbw GB/s", "busbw GB/s", "of ideal",
+                  "busiest link"));
 }
 
 Status PredictReport::placement(int ranks, const FoundPlacement& found) const {
@@ -144,6 +150,10 @@ Status PredictReport::row(const PredictRow& row, const RowAdvice* advice) const 
 std::string PredictReport::text(const PredictRow& row, const RowAdvice* advice) const {
   const std::string iteration =
       compute_us_ > 0 ? fmt::format(" {:>13.1f}", row.us + compute_us_) : "";
+  std::string price;
+  if (are_fixed_)
+    price = fmt::format(" {:>6}",
+                        row.usual_us > 0 ? fmt::format("{:.2f}", row.us / row.usual_us) : "-");
   std::string identity;
   if (is_placed_) {
     identity =
@@ -152,9 +162,9 @@ std::string PredictReport::text(const PredictRow& row, const RowAdvice* advice) 
   const std::string link =
       row.busiest.empty() ? "-" : fmt::format("{}: {:.0f}%", row.busiest, 100 * row.busiest_share);
   std::string text =
-      fmt::format("{:<{}} {:<16} {:>6} {:>6}{} {:>12.1f}{}{} {:>11.2f} {:>11.2f} {:>9}  {}\n",
+      fmt::format("{:<{}} {:<16} {:>6} {:>6}{} {:>12.1f}{}{}{} {:>11.2f} {:>11.2f} {:>9}  {}\n",
                   row.operation, width_, row.algorithm, row.ranks, bytes_text(row.bytes),
-                  has_lanes_ ? fmt::format(" {:>7}", lanes_text(row)) : "", row.us, identity,
+                  has_lanes_ ? fmt::format(" {:>7}", lanes_text(row)) : "", row.us, price, identity,
                   iteration, gbyte_per_s(row.counted.algorithm, row.us),
                   gbyte_per_s(row.counted.bus, row.us), share_text(row), link);
   if (explains_) {

@@ -20,6 +20,7 @@ struct PredictRow {
   int lanes = 1;           // of each rank, as asked
   int lanes_used = 1;      // that have a part in it
   double us = 0;           // of a schedule: the mean over its steps
+  double usual_us = 0;     // the same with other bits than fixed ones; 0: nobody asked
   double identity_us = 0;  // the same in the seats of the identity; 0: it cannot be done there
   CountedBytes counted;
   double ideal_us = 0;  // 0: not known
@@ -62,6 +63,7 @@ class PredictReport {
   bool explains_ = false;
   std::size_t width_ = 18;  // of the first column
   double compute_us_ = 0;
+  bool are_fixed_ = false;
   bool is_placed_ = false;
   bool has_lanes_ = false;  // they were asked for
   std::string graph_;       // that seats are searched for
