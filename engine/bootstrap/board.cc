@@ -122,6 +122,8 @@ void Board::handle(Rank rank, BoardRequest request) {
   switch (request.kind) {
     case BoardRequest::Kind::put:
       return put(rank, std::move(request));
+    case BoardRequest::Kind::take_back:
+      return take_back(rank, request);
     case BoardRequest::Kind::get:
       return get(rank, request);
     case BoardRequest::Kind::fence:
@@ -166,6 +168,15 @@ void Board::put(Rank rank, BoardRequest&& request) {
   answer(rank, request.id, status);
 }
 
+void Board::take_back(Rank rank, const BoardRequest& request) {
+  const auto value = values_.find(request.key);
+  if (value != values_.end()) {
+    stored_bytes_ -= value->first.size() + value->second.size();
+    values_.erase(value);
+  }
+  answer(rank, request.id, {});
+}
+
 void Board::release_gets(const std::string& key, const std::string& value) {
   const auto waiting = waiting_.extract(key);
   if (waiting.empty()) return;
@@ -208,7 +219,12 @@ void Board::fence(Rank rank, RequestId id) {
   }
   if (!gone_in_order_.empty()) return answer(rank, id, *gone(gone_in_order_.front()));
   member(rank).fence = id;
-  if (++in_fence_ == size()) release_fence({});
+  if (++in_fence_ == in_fences()) release_fence({});
+}
+
+// Ranks that have come back are not waited for.
+int Board::in_fences() const {
+  return static_cast<int>(std::ranges::count(members_, 0, &Member::incarnation));
 }
 
 void Board::release_fence(const Status& status) {

@@ -20,7 +20,7 @@ namespace weft {
 using RequestId = std::uint32_t;  // chosen by the rank; its reply has the same id
 
 struct BoardRequest {
-  enum class Kind : std::uint8_t { put, get, fence, give_up, leave };
+  enum class Kind : std::uint8_t { put, take_back, get, fence, give_up, leave };
   Kind kind;
   RequestId id;         // of this request; give_up: of the get or fence that is given up
   Rank from = kNoRank;  // get: the rank that will put the key
@@ -94,6 +94,7 @@ class Board {
   };
 
   void put(Rank rank, BoardRequest&& request);
+  void take_back(Rank rank, const BoardRequest& request);
   void get(Rank rank, const BoardRequest& request);
   void fence(Rank rank, RequestId id);
   void give_up(Rank rank, RequestId id);
@@ -113,6 +114,7 @@ class Board {
   void go(Rank rank, Seat seat, const std::string& reason);
   [[nodiscard]] Status not_yet(Rank rank) const;
   void start_anew();
+  [[nodiscard]] int in_fences() const;
   void release_fence(const Status& status);
   void release_gets(const std::string& key, const std::string& value);
   void fail_gets_from(Rank rank, const Status& status);

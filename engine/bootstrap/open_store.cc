@@ -2,6 +2,9 @@
 // Store.
 #include <fmt/format.h>
 
+#include <mutex>
+#include <set>
+
 #include "engine/bootstrap/kinds.h"
 #include "engine/bootstrap/tcp_store.h"
 
@@ -53,11 +56,23 @@ Result<std::shared_ptr<Store>> open_hosting(const Config& config, const ConnectO
   return std::shared_ptr<Store>(std::move(store));
 }
 
+// Whether this process has not been in that job before. A program that ends Weft and starts it again begins the job
+// anew with the others, and is no rank that comes back to them.
+bool is_first_time(const Config& config) {
+  static std::mutex mutex;
+  static auto* joined = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return joined->insert(config.rendezvous + " " + config.job_key).second;
+}
+
 Result<std::shared_ptr<Store>> open_rendezvous(const Config& config) {
   WEFT_ASSIGN(const Address address, parse_address(config.rendezvous));
-  const ConnectOptions options{
-      address,        config.rank,        config.size,
-      config.job_key, config.deadline_ms, config.on_death == OnDeath::skip};
+  const ConnectOptions options{address,
+                               config.rank,
+                               config.size,
+                               config.job_key,
+                               config.deadline_ms,
+                               config.on_death == OnDeath::skip && is_first_time(config)};
   if (config.rank == 0 && config.served_by == ServedBy::rank0) return open_hosting(config, options);
   Result<std::shared_ptr<Store>> store =
       connect_store(options, Deadline::after_ms(config.deadline_ms));

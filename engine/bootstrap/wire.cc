@@ -184,6 +184,8 @@ std::string encode_request(const BoardRequest& request) {
           .bytes(request.key)
           .bytes(request.value)
           .finish();
+    case BoardRequest::Kind::take_back:
+      return Writer(Type::take_back).u32(request.id).bytes(request.key).finish();
     case BoardRequest::Kind::get:
       return Writer(Type::get).u32(request.id).rank(request.from).bytes(request.key).finish();
     case BoardRequest::Kind::fence:
@@ -261,6 +263,10 @@ Result<BoardRequest> decode_request(const Frame& frame) {
       request.kind = BoardRequest::Kind::put;
       request.key = in.text(in.u16());
       request.value = in.rest();
+      break;
+    case Type::take_back:
+      request.kind = BoardRequest::Kind::take_back;
+      request.key = in.rest();
       break;
     case Type::get:
       request.kind = BoardRequest::Kind::get;

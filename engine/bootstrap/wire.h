@@ -13,6 +13,7 @@
 //   fence      c -> s     id u32
 //   give_up    c -> s     id u32                                   of the request that is given up
 //   leave      c -> s     id u32, reason                           empty if the rank has not failed
+//   take_back  c -> s     id u32, key
 //   reply      s -> c     id u32, code u8, rank i32, value (code ok) or text
 //   event      s -> c     kind u8, rank i32, incarnation u32, reason
 //
@@ -56,6 +57,7 @@ enum class Type : std::uint8_t {
   leave,
   reply,
   event,
+  take_back,
 };
 
 using Nonce = std::array<std::uint8_t, 32>;  // fresh random bytes of one side

@@ -97,8 +97,18 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
   decided.rank = rank_map.rank();
   WEFT_ASSIGN(decided.transports, agreed_transports(decided, *store));
   const bool has_returned = store->incarnation() != 0;
+  if (has_returned && decided.on_death == OnDeath::fail) {
+    return Status(Code::invalid_argument,
+                  fmt::format("rank {} has come back to a job that goes on without it, which needs "
+                              "OnDeath::skip (WEFT_ON_DEATH=skip)",
+                              decided.rank),
+                  decided.rank);
+  }
   store.reset();
-  if (has_returned) rank_map = rank_map.alone(number);
+  if (has_returned) {
+    if (decided.local_size == 0) decided.local_size = decided.size;
+    rank_map = rank_map.alone(number);
+  }
   return open_at(std::move(decided), rank_map, number, {});
 }
 

@@ -81,6 +81,10 @@ std::string invitation_key(const Incarnation& newcomer, std::uint16_t context) {
   return fmt::format("{}/entrance of/{}/{}", context, newcomer.rank, newcomer.number);
 }
 
+std::string waiting_key(const Incarnation& outside, std::uint16_t context) {
+  return fmt::format("{}/waiting/{}/{}", context, outside.rank, outside.number);
+}
+
 std::string Entrance::to_text() const {
   std::string text = fmt::format("{} {} {} ", number, resumed_at, members.size());
   for (const Incarnation& each : members) text += fmt::format("{} {} ", each.rank, each.number);
@@ -89,7 +93,7 @@ std::string Entrance::to_text() const {
   return text;
 }
 
-Result<Entrance> Entrance::from_text(std::string_view text) {
+Result<Entrance> Entrance::from_text(std::string_view text, int size) {
   Reader in(text);
   Entrance entrance;
   entrance.number = in.next<int>();
@@ -104,7 +108,18 @@ Result<Entrance> Entrance::from_text(std::string_view text) {
     const Incarnation newcomer = who();
     entrance.newcomers.push_back({newcomer, in.next<Rank>()});
   }
-  if (!in.is_good())
+  std::vector<char> is_taken(static_cast<std::size_t>(size), 0);
+  const auto take = [&](Rank rank) {
+    return rank < size && std::exchange(is_taken[static_cast<std::size_t>(rank)], 1) == 0;
+  };
+  const bool are_ranks =
+      in.is_good() &&
+      std::ranges::all_of(entrance.members,
+                          [&](const Incarnation& each) { return take(each.rank); }) &&
+      std::ranges::all_of(entrance.newcomers, [&](const Newcomer& each) {
+        return each.giver < size && take(each.who.rank);
+      });
+  if (!are_ranks)
     return Status(Code::mismatch, "admit: the store holds no entrance, but something else");
   return entrance;
 }

@@ -26,6 +26,9 @@ inline constexpr const char* kEntranceKey = "entrance";
 // Key in the job's store under which the rank finds the entrance that lets it in, to the context of that number.
 [[nodiscard]] std::string invitation_key(const Incarnation& newcomer, std::uint16_t context);
 
+// Key under which a rank says that it waits in admit().
+[[nodiscard]] std::string waiting_key(const Incarnation& outside, std::uint16_t context);
+
 struct Newcomer {
   Incarnation who;
   Rank giver = kNoRank;  // who gives it the state: its first in-neighbor of those that are there
@@ -38,7 +41,8 @@ struct Entrance {
   std::vector<Newcomer> newcomers;
 
   [[nodiscard]] std::string to_text() const;
-  [[nodiscard]] static Result<Entrance> from_text(std::string_view text);
+  // `size`: of the job.
+  [[nodiscard]] static Result<Entrance> from_text(std::string_view text, int size);
 };
 
 // The state travels tensor by tensor, after a list of their sizes, types and checksums (CRC32C). The rank

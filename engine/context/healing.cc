@@ -42,7 +42,7 @@ Context::Healing::Healing(std::shared_ptr<Core> first)
       given_(*exponential_graph(config_.size)),
       graph_(std::make_shared<const Graph>(given_)),
       is_outside_(first_->rank_map().is_outside()),
-      needs_state_(is_outside_) {
+      needs_state_(is_outside_.load()) {
   if (!is_outside_) return;
   present_ = std::make_shared<const Survivors>(Survivors{{config_.rank}, first_});
   number_ranks();
@@ -220,7 +220,10 @@ void Context::Healing::settle(Call& call, const Present& in, const Status& statu
     if (status.ok() && in == present_) ended.swap(failed_);
     end(call, in_users_numbers(*in, status));
   }
-  for (const Present& each : ended) each->core->close();
+  for (const Present& each : ended) {
+    each->core->close();
+    each->core->rank_map().take_back_all();
+  }
 }
 
 void Context::Healing::end(Call& call, Status status) {
@@ -283,7 +286,7 @@ void Context::Healing::adopt(Survivors left, const Passage& passage) {
     for (const Newcomer& each : passage.entrance->newcomers)
       if (is_present(each.who.rank)) let_in_.push_back(each.who.rank);
   }
-  const bool was_outside = std::exchange(is_outside_, false);
+  const bool was_outside = is_outside_.exchange(false);
   if (was_outside) calls_ = passage.entrance->resumed_at;
   graphs_before_.push_back(before);
   if (const Status healed = set_healed_graph(given_, weighted_); !healed.ok()) {

@@ -58,6 +58,8 @@ class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
   Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
   Result<Prepared> prepare(const Request& request);
 
+  // An error as long as this rank, which has come back, was not let in.
+  [[nodiscard]] Status check_inside(std::string_view what) const;
   // An error while a rank is gone, for what belongs to a core.
   [[nodiscard]] Status check_whole(const char* what);
   Result<bool> has_message(Rank from);
@@ -100,9 +102,9 @@ class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
                    const Passage& passage);
   // Finishes what is in flight.
   void finish_all();
-  Status check_inside(std::string_view what) const;
   Status let_in();
   Status wait_outside();
+  [[nodiscard]] bool is_anybody_inside() const;
   [[nodiscard]] GivenGraph given_graph();
   [[nodiscard]] std::vector<Incarnation> waiting_outside(const Survivors& members) const;
   Entrance new_entrance(const Survivors& members, std::uint64_t resumed_at);
@@ -144,7 +146,7 @@ class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
   std::uint64_t done_ = 0;  // 1 + the last of them that has ended here
   std::uint64_t resumed_at_ =
       0;             // the call with which all went on after the last death or entrance
-  bool is_outside_;  // it has come back and waits to be let in
+  std::atomic<bool> is_outside_;  // it has come back and waits to be let in
   std::atomic<bool> needs_state_;
   const std::span<const Output>* state_ = nullptr;  // of the admit() that is under way
   std::vector<Rank> let_in_;                        // in that admit()

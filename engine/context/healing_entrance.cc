@@ -44,6 +44,9 @@ Result<std::vector<Rank>> Context::Healing::admit(std::span<const Output> state)
     wait_until_healed(lock);
     WEFT_RETURN_IF_ERROR(failure_);
     if (state_ != nullptr) return invalid("admit: another thread is in admit()");
+    forget_ended();
+    if (!in_flight_.empty() || blocking_ != 0)
+      return invalid("admit: an operation of another thread is in flight");
     state_ = &state;
     let_in_.clear();
     is_outside = is_outside_;
@@ -55,7 +58,8 @@ Result<std::vector<Rank>> Context::Healing::admit(std::span<const Output> state)
     store.set_failure(status);
     (void)store.goodbye(Deadline::after_ms(kGoodbyeMs));
   }
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
+  wait_until_healed(lock);
   state_ = nullptr;
   WEFT_RETURN_IF_ERROR(status);
   return let_in_;
@@ -94,7 +98,7 @@ Status Context::Healing::let_in() {
     const Status read =
         map.get_from(0, kEntranceKey, Deadline::after_ms(config_.deadline_ms)).status();
     if (is_gone(read)) return heal(in, read);
-    WEFT_RETURN_IF_ERROR(read);
+    WEFT_RETURN_IF_ERROR(in_users_numbers(*in, read));
   }
   return heal(in, {});
 }
@@ -102,8 +106,13 @@ Status Context::Healing::let_in() {
 std::vector<Incarnation> Context::Healing::waiting_outside(const Survivors& members) const {
   const RankMap& map = members.core->rank_map();
   std::vector<Incarnation> waiting = map.events().returned();
+  // Who has come back may be busy with something else for long.
   std::erase_if(waiting, [&](const Incarnation& each) {
-    return std::ranges::binary_search(members.ranks, each.rank);
+    return std::ranges::binary_search(members.ranks, each.rank) ||
+           !map.events()
+                .store()
+                .get(waiting_key(each, first_->number()), Deadline::after_ms(0))
+                .ok();
   });
   return waiting;
 }
@@ -112,9 +121,13 @@ Entrance Context::Healing::new_entrance(const Survivors& members, std::uint64_t 
   const RankMap& map = members.core->rank_map();
   Entrance entrance{
       .number = map.entrances() + 1, .resumed_at = resumed_at, .members = {}, .newcomers = {}};
-  for (Rank rank = 0; rank < map.size(); ++rank) entrance.members.push_back(map.incarnation(rank));
+  for (Rank rank = 0; rank < map.size(); ++rank) {
+    if (!map.events().is_gone(map.incarnation(rank)))
+      entrance.members.push_back(map.incarnation(rank));
+  }
+  const std::vector<Incarnation> waiting = waiting_outside(members);
   const Lock lock(mutex_);
-  for (const Incarnation& each : waiting_outside(members)) {
+  for (const Incarnation& each : waiting) {
     Newcomer newcomer{each, members.ranks.front()};
     for (const Peer& neighbor : given_.in_edges(each.rank)) {
       if (!std::ranges::binary_search(members.ranks, neighbor.rank)) continue;
@@ -139,18 +152,20 @@ Status Context::Healing::wait_outside() {
   const Incarnation own{config_.rank, events.store().incarnation()};
   const std::string key = invitation_key(own, first_->number());
   const Deadline deadline = Deadline::after_ms(config_.deadline_ms);
+  WEFT_RETURN_IF_ERROR(events.store().put(waiting_key(own, first_->number()), "yes"));
   while (true) {
     const Result<std::string> text = events.store().get(
         key, Deadline::after_ms(std::min<std::int64_t>(kTurnMs, deadline.left_ms())));
     if (text.ok()) {
-      WEFT_ASSIGN(Entrance entrance, Entrance::from_text(*text));
+      WEFT_ASSIGN(Entrance entrance, Entrance::from_text(*text, config_.size));
       return heal(present_, {}, std::move(entrance));
     }
     if (text.status().code() != Code::timed_out) return text.status();
-    if (events.count_gone() >= config_.size - 1) {
+    if (!is_anybody_inside()) {
       return Status(
           Code::unavailable,
-          fmt::format("admit: rank {} has come back, and all other ranks are gone", own.rank));
+          fmt::format("admit: rank {} has come back, and nobody is left who could let it in",
+                      own.rank));
     }
     if (deadline.passed()) {
       return Status(
@@ -162,6 +177,17 @@ Status Context::Healing::wait_outside() {
   }
 }
 
+// Whether another rank may be a member: it is there as it was at first, or was let in.
+bool Context::Healing::is_anybody_inside() const {
+  StoreEvents& events = first_->rank_map().events();
+  const std::vector<Incarnation> returned = events.returned();
+  if (events.count_gone() + std::ssize(returned) < config_.size - 1) return true;
+  return std::ranges::any_of(returned, [&](const Incarnation& each) {
+    const std::string key = invitation_key(each, first_->number());
+    return each.rank != config_.rank && events.store().get(key, Deadline::after_ms(0)).ok();
+  });
+}
+
 // Reads the entrance of the core that is left.
 Result<const Entrance*> Context::Healing::look(Passage& passage) {
   const Entrance* none = nullptr;
@@ -171,7 +197,7 @@ Result<const Entrance*> Context::Healing::look(Passage& passage) {
   if (!map.events().has_any_returned()) return none;
   const Result<std::string> text = map.get_from(0, kEntranceKey, Deadline::after_ms(0));
   if (!text.ok()) return none;  // none yet; or never, if who would write it is gone
-  WEFT_ASSIGN(Entrance entrance, Entrance::from_text(*text));
+  WEFT_ASSIGN(Entrance entrance, Entrance::from_text(*text, config_.size));
   // Whoever knows of the entrance invites, so that the death of the writer is in nobody's way.
   for (const Newcomer& each : entrance.newcomers) {
     const Status invited =

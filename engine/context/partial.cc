@@ -2,6 +2,7 @@
 #include "engine/partial/partial.h"
 
 #include "engine/context/core.h"
+#include "engine/context/healing.h"
 #include "engine/context/on_core.h"
 
 namespace weft {
@@ -37,7 +38,8 @@ class Context::Core::GroupHost final : public OnCore<weft::GroupHost> {
 };
 
 Result<std::unique_ptr<weft::GroupHost>> Context::Core::group_host(Context& context) {
-  const std::shared_ptr<Core>& parent = context.core_;
+  if (context.healing_) WEFT_RETURN_IF_ERROR(context.healing_->check_whole("a group host"));
+  const std::shared_ptr<Core> parent = context.core();
   std::string number = std::to_string(parent->splits_++);
   WEFT_ASSIGN(std::shared_ptr<Core> core,
               parent->among(ranks_of_size(parent->config_.size), "groups", number, Extra::mail));

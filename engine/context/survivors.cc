@@ -73,32 +73,29 @@ std::vector<Incarnation> missing_of(const Entrance& entrance, const RankMap& pre
 class Lookout {
  public:
   Lookout(Look look, Survivors before) : look_(std::move(look)), before_(std::move(before)) {}
-  // An error if so.
-  Status look(const std::vector<Rank>& awaited) {
+  // An error if so. `awaited`: who has not come yet, in the numbers of the first core.
+  Status look(std::optional<Rank> awaited) {
     constexpr std::int64_t kPauseNs = 10'000'000;
     const std::lock_guard lock(mutex_);
     if (has_ended_ || now_ns() < next_ns_) return {};
     next_ns_ = now_ns() + kPauseNs;
     if (look_) {
       WEFT_ASSIGN(const Entrance* const entrance, look_());
-      has_seen_ = entrance != nullptr;
-      if (has_seen_) return Status(Code::closed, "ranks are let in");
+      // Told to the others, who have looked in vain perhaps.
+      if (entrance != nullptr) return Status(Code::peer_left, "ranks are let in", kNoRank);
     }
-    for (std::size_t number = 0; number < before_.ranks.size(); ++number) {
-      const auto place = std::ranges::find(awaited, before_.ranks[number]);
-      if (place == awaited.end() || !before_.core->has_closed(static_cast<Rank>(number))) continue;
-      const auto rank = static_cast<Rank>(place - awaited.begin());
-      return Status(Code::peer_left, fmt::format("rank {} closed its context", rank), rank);
-    }
-    return {};
+    if (!awaited) return {};
+    const auto place = std::ranges::find(before_.ranks, *awaited);
+    const auto number = static_cast<Rank>(place - before_.ranks.begin());
+    if (place == before_.ranks.end() || !before_.core->has_closed(number)) return {};
+    return Status(Code::peer_left, fmt::format("rank {} closed its context", *awaited), *awaited);
   }
-  // No look after this. Returns whether ranks are let in.
-  bool end() {
+  // No look after this.
+  void end() {
     const std::lock_guard lock(mutex_);
     has_ended_ = true;
     look_ = nullptr;
     before_ = {};
-    return has_seen_;
   }
 
  private:
@@ -106,7 +103,6 @@ class Lookout {
   Look look_;
   Survivors before_;
   std::int64_t next_ns_ = 0;
-  bool has_seen_ = false;
   bool has_ended_ = false;
 };
 
@@ -139,14 +135,26 @@ Result<Survivors> find_survivors(Context::Core& first, Rank own, Survivors prese
     }
     const auto lookout =
         std::make_shared<Lookout>(entrance == nullptr ? regrouping.look : nullptr, present);
-    const auto look = [lookout, ranks] { return lookout->look(ranks); };
+    const auto look = [lookout, ranks](Rank awaited) {
+      if (awaited == kNoRank) return lookout->look(std::nullopt);
+      const Status status = lookout->look(ranks[static_cast<std::size_t>(awaited)]);
+      return status.rank() == kNoRank ? status
+                                      : Status(status.code(), std::string(status.text()), awaited);
+    };
     WEFT_ASSIGN(std::shared_ptr<Context::Core> core, first.left(map->with_look(look)));
     tried.push_back(core);
     present = {std::move(ranks), std::move(core)};
-    why = regrouping.meet(present);
-    const bool goes_another_way = lookout->end();
-    if (why.ok()) return present;
-    if (!goes_another_way && !is_gone(why)) return in_numbers_of(present.ranks, why);
+    // Who has passed this does not look any more, and who sees others go another way before it tells the rest.
+    why = present.core->run(Request{.collective = Collective::barrier});
+    lookout->end();
+    if (why.ok() && regrouping.meet) why = regrouping.meet(present);
+    if (why.ok()) {
+      // All are here, so nobody reads what was put for the others.
+      for (const auto& each : tried)
+        if (each != present.core) each->rank_map().take_back_all();
+      return present;
+    }
+    if (!is_gone(why)) return in_numbers_of(present.ranks, why);
   }
 }
 
@@ -183,12 +191,9 @@ Result<std::shared_ptr<Context::Core>> Context::Core::shrink() {
     const Lane::Hold hold(lane_);
     if (has_failed()) why = lane_.failure();
   }
-  const auto meet = [](const Survivors& all) {
-    return all.core->run(Request{.collective = Collective::barrier});
-  };
   WEFT_ASSIGN(Survivors left,
               find_survivors(*this, config_.rank, {ranks_of_size(config_.size), shared_from_this()},
-                             why, {.meet = meet, .look = {}}));
+                             why, {}));
   return std::move(left.core);
 }
 

@@ -24,8 +24,8 @@ struct Survivors {
 using Look = std::function<Result<const Entrance*>()>;
 
 struct Regrouping {
-  // The first that they do together, on each core that is tried. It has a barrier in it. If its error is not that a
-  // rank is gone, it is returned.
+  // The first that they do together behind a barrier, on each core that is tried. If its error is not that a rank is
+  // gone, it is returned. Empty: nothing.
   std::function<Status(const Survivors&)> meet;
   Look look;  // empty: no rank can be let in
 };

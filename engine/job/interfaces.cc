@@ -139,7 +139,8 @@ Result<Transports> agreed_transports(const Config& config, Store& store) {
   const Deadline deadline = Deadline::after_ms(config.deadline_ms);
   const MachineRecord here = this_machine(config.host);
   const std::string own = fmt::format("{:x}", here.identity);
-  if (config.rank == 0) WEFT_RETURN_IF_ERROR(store.put("machine/of rank 0", own));
+  if (config.rank == 0 && store.incarnation() == 0)
+    WEFT_RETURN_IF_ERROR(store.put("machine/of rank 0", own));
   WEFT_ASSIGN(const std::string first, store.get_from(0, "machine/of rank 0", deadline));
   if (first != own) {
     log(config.host.empty() ? LogLevel::warning : LogLevel::info,
@@ -149,7 +150,9 @@ Result<Transports> agreed_transports(const Config& config, Store& store) {
     WEFT_RETURN_IF_ERROR(store.put("machine/there are several", "yes"));
   }
   // The others do not wait for a rank that has come back.
-  if (store.incarnation() == 0) WEFT_RETURN_IF_ERROR(store.fence(deadline));
+  const Status met = store.incarnation() == 0 ? store.fence(deadline) : Status();
+  const bool goes_on = is_gone(met) && config.on_death == OnDeath::skip;
+  if (!met.ok() && !goes_on) return met;
   const Status several = store.get("machine/there are several", Deadline::after_ms(0)).status();
   if (several.ok()) return Transports{true, true, true, true};
   if (several.code() != Code::timed_out) return several;

@@ -38,6 +38,7 @@ RankMap RankMap::of_those_left(std::vector<Incarnation> incarnations, std::uint1
   const std::string name =
       fmt::format("{}left/{}/{}/{}", origin_, context, entrances, rank_map.digest());
   rank_map.prefix_ = fmt::format("{}/{}/", name, events_->next_of(name));
+  rank_map.put_ = std::make_shared<Keys>();
   return rank_map;
 }
 
@@ -50,7 +51,7 @@ RankMap RankMap::alone(std::uint16_t context) const {
   return rank_map;
 }
 
-RankMap RankMap::with_look(std::function<Status()> look) const {
+RankMap RankMap::with_look(Look look) const {
   RankMap rank_map = *this;
   rank_map.look_ = std::move(look);
   return rank_map;
@@ -112,7 +113,22 @@ int RankMap::size() const {
 }
 
 Status RankMap::put(const std::string& key, std::string bytes) const {
+  if (put_ != nullptr) {
+    const std::lock_guard lock(put_->mutex);
+    put_->all.push_back(prefix_ + key);
+  }
   return events_->store().put(prefix_ + key, std::move(bytes));
+}
+
+void RankMap::take_back_all() const {
+  if (put_ == nullptr) return;
+  std::vector<std::string> keys;
+  {
+    const std::lock_guard lock(put_->mutex);
+    keys.swap(put_->all);
+  }
+  // What cannot be taken back now stays.
+  for (std::string& key : keys) (void)events_->store().take_back(std::move(key));
 }
 
 // An error names a rank by its number here. A rank of other contexts has none.
@@ -131,7 +147,7 @@ Result<std::string> RankMap::get_from(Rank rank, const std::string& key, Deadlin
                     fmt::format("{} (ranks are counted in the whole job)", status.text()), here);
     }
     WEFT_RETURN_IF_ERROR(why_in_vain());
-    WEFT_RETURN_IF_ERROR(look());
+    WEFT_RETURN_IF_ERROR(look(rank));
   }
 }
 
@@ -141,9 +157,11 @@ Status RankMap::why_in_vain() const {
     const Rank number = number_of(event.rank);
     const bool is_death = event.kind == StoreEvent::Kind::died;
     const bool is_departure = event.kind == StoreEvent::Kind::left && is_of_survivors;
-    const bool is_here =
-        number != kNoRank && incarnation(number) == Incarnation{event.rank, event.incarnation};
-    if (!is_here || !(is_death || is_departure)) continue;
+    if (number == kNoRank || event.incarnation < incarnation(number).number) continue;
+    if (event.incarnation > incarnation(number).number)
+      return Status(Code::peer_died,
+                    fmt::format("rank {} died: another process has its number", number), number);
+    if (!(is_death || is_departure)) continue;
     return Status(is_death ? Code::peer_died : Code::peer_left,
                   is_death ? fmt::format("rank {} died: {}", number, event.reason)
                            : fmt::format("rank {} left the job", number),

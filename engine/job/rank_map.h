@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,14 @@ class RankMap {
                                   int entrances) const;
   // The map of this rank alone, which has come back to a job and is not let in yet.
   [[nodiscard]] RankMap alone(std::uint16_t context) const;
+  // Looks whether others go another way than this rank: an error if so. It is told the rank that is waited for, if
+  // one is.
+  using Look = std::function<Status(Rank awaited)>;
   // A copy whose waits also end with the error of `look`, which every turn of a wait calls. So does look().
-  [[nodiscard]] RankMap with_look(std::function<Status()> look) const;
-  [[nodiscard]] Status look() const { return look_ ? look_() : Status(); }
+  [[nodiscard]] RankMap with_look(Look look) const;
+  [[nodiscard]] Status look(Rank awaited = kNoRank) const {
+    return look_ ? look_(awaited) : Status();
+  }
 
   // What tells the contexts of a job apart; empty: the job's own.
   [[nodiscard]] const std::string& prefix() const { return prefix_; }
@@ -47,6 +53,9 @@ class RankMap {
   [[nodiscard]] bool is_outside() const { return is_outside_; }
   [[nodiscard]] bool is_jobs_own() const { return prefix_.empty() || is_outside_; }
   Status put(const std::string& key, std::string bytes) const;
+  // Takes back what this rank has put, if this is a map of those that are left. Each makes a context of its own, and a
+  // job may lose ranks again and again.
+  void take_back_all() const;
   // Waits until the rank has put it. The wait also ends when another rank has died: the context has failed
   // then, and the one that is waited for may never come. Among survivors, likewise when one has left.
   [[nodiscard]] Result<std::string> get_from(Rank rank, const std::string& key,
@@ -71,7 +80,12 @@ class RankMap {
   std::string origin_;  // the prefix of the origin
   int entrances_ = 0;
   bool is_outside_ = false;
-  std::function<Status()> look_;  // empty: none
+  Look look_;  // empty: none
+  struct Keys {
+    std::mutex mutex;
+    std::vector<std::string> all;
+  };
+  std::shared_ptr<Keys> put_;  // null: they stay
 };
 
 // A name for a set of ranks, which is as short for a thousand of them.

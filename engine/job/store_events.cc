@@ -38,19 +38,21 @@ StoreEvents::~StoreEvents() {
 }
 
 void StoreEvents::tell(const Listener& listener, const StoreEvent& event) {
-  // The end of the rendezvous is not reported, because transfers continue without it. A rank that has
-  // returned is of no context yet.
-  if (event.kind == StoreEvent::Kind::lost || event.kind == StoreEvent::Kind::returned) return;
+  // The end of the rendezvous is not reported, because transfers continue without it.
+  if (event.kind == StoreEvent::Kind::lost) return;
   Rank rank = event.rank;
+  int incarnation = 0;
   if (!listener.incarnations.empty()) {
-    const auto found =
-        std::ranges::find(listener.incarnations, Incarnation{rank, event.incarnation});
+    const auto found = std::ranges::find(listener.incarnations, rank, &Incarnation::rank);
     if (found == listener.incarnations.end()) return;
     rank = static_cast<Rank>(found - listener.incarnations.begin());
-  } else if (event.incarnation != 0) {
-    return;
+    incarnation = found->number;
   }
-  if (event.kind == StoreEvent::Kind::left) {
+  if (event.incarnation > incarnation) {
+    listener.membership->mark_died(rank, "another process has its number");
+  } else if (event.incarnation < incarnation || event.kind == StoreEvent::Kind::returned) {
+    return;
+  } else if (event.kind == StoreEvent::Kind::left) {
     listener.membership->mark_left(rank);
   } else {
     listener.membership->mark_died(rank, event.reason);
@@ -81,34 +83,31 @@ bool is_end(const StoreEvent& event) {
   return event.kind == StoreEvent::Kind::died || event.kind == StoreEvent::Kind::left;
 }
 
-// The last event of each rank.
-std::map<Rank, StoreEvent> last_of_each(const std::vector<StoreEvent>& events) {
-  std::map<Rank, StoreEvent> last;
-  for (const StoreEvent& event : events)
-    if (event.rank != kNoRank) last[event.rank] = event;
-  return last;
-}
-
 }  // namespace
 
 std::vector<Incarnation> StoreEvents::returned() {
   std::vector<Incarnation> incarnations;
   if (tell_events(); !has_any_returned_) return incarnations;
-  for (const auto& [rank, event] : last_of_each(seen()))
+  const std::lock_guard lock(mutex_);
+  for (const auto& [rank, event] : last_)
     if (event.kind == StoreEvent::Kind::returned) incarnations.push_back({rank, event.incarnation});
   return incarnations;
 }
 
 int StoreEvents::count_gone() {
-  const std::map<Rank, StoreEvent> last = last_of_each(seen());
+  tell_events();
+  const std::lock_guard lock(mutex_);
   return static_cast<int>(
-      std::ranges::count_if(last, [](const auto& entry) { return is_end(entry.second); }));
+      std::ranges::count_if(last_, [](const auto& entry) { return is_end(entry.second); }));
 }
 
 bool StoreEvents::is_gone(const Incarnation& who) {
-  return std::ranges::any_of(seen(), [&](const StoreEvent& event) {
-    return is_end(event) && Incarnation{event.rank, event.incarnation} == who;
-  });
+  tell_events();
+  const std::lock_guard lock(mutex_);
+  const auto last = last_.find(who.rank);
+  if (last == last_.end()) return false;
+  const StoreEvent& event = last->second;
+  return event.incarnation > who.number || (is_end(event) && event.incarnation == who.number);
 }
 
 int StoreEvents::next_of(const std::string& name) {
@@ -121,6 +120,7 @@ void StoreEvents::tell_events() {
   while (std::optional<StoreEvent> event = store_->next_event()) {
     for (const Listener& listener : listeners_) tell(listener, *event);
     if (event->kind == StoreEvent::Kind::returned) has_any_returned_ = true;
+    if (event->rank != kNoRank) last_[event->rank] = *event;
     seen_.push_back(std::move(*event));
   }
 }

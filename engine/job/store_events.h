@@ -61,7 +61,8 @@ class StoreEvents {
   static void tell(const Listener& listener, const StoreEvent& event);
 
   std::vector<Listener> listeners_;
-  std::vector<StoreEvent> seen_;  // for listeners that are added later
+  std::vector<StoreEvent> seen_;     // for listeners that are added later
+  std::map<Rank, StoreEvent> last_;  // of each rank
   std::atomic<bool> has_any_returned_ = false;
   std::map<std::string, int> uses_;
 };

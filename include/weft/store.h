@@ -73,6 +73,12 @@ class Store {
 
   // Stores `bytes` under `key`. Returns when all ranks can get them.
   virtual Status put(std::string key, std::string bytes) = 0;
+  // Takes back what this rank has put under `key`: nobody gets it any more, and it may be put anew. Does nothing
+  // over PMIx.
+  virtual Status take_back(std::string key) {
+    (void)key;
+    return {};
+  }
   // The value that was put under `key`; waits until a rank has put it. Over PMIx this is
   // invalid_argument, because PMIx finds a key only by the rank that put it.
   [[nodiscard]] Result<std::string> get(const std::string& key, Deadline deadline) {

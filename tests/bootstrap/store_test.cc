@@ -75,6 +75,8 @@ TEST(LocalStore, AJobMayPutSoManyBytes) {
   }
   EXPECT_EQ(job.ranks[0]->put("last", value).code(), Code::exhausted);
   EXPECT_TRUE(job.ranks[0]->put("last", "v").ok());
+  EXPECT_TRUE(job.ranks[0]->take_back(std::string(1, '\0')).ok());
+  EXPECT_TRUE(job.ranks[0]->put("one more", value).ok());
 }
 
 TEST_P(AnyStore, AKeyIsWrittenOnce) {
@@ -83,6 +85,18 @@ TEST_P(AnyStore, AKeyIsWrittenOnce) {
   EXPECT_TRUE(job.ranks[1]->put("key", "one").ok());
   EXPECT_EQ(job.ranks[1]->put("key", "two").code(), Code::mismatch);
   EXPECT_EQ(job.ranks[1]->get("key", patient()).value(), "one");
+}
+
+TEST_P(AnyStore, WhatIsTakenBackIsGone) {
+  const Job job = start(2);
+  Store& store = *job.ranks[0];
+  EXPECT_TRUE(store.put("key", "one").ok());
+  EXPECT_TRUE(store.take_back("key").ok());
+  EXPECT_EQ(job.ranks[1]->get("key", Deadline::after_ms(0)).status().code(), Code::timed_out);
+  EXPECT_TRUE(store.put("key", "other").ok());
+  EXPECT_EQ(job.ranks[1]->get("key", patient()).value(), "other");
+  EXPECT_TRUE(store.take_back("never put").ok());
+  EXPECT_EQ(store.take_back("").code(), Code::invalid_argument);
 }
 
 TEST_P(AnyStore, AFenceThatTimesOutNamesWhoIsMissingAndMayBeRepeated) {

@@ -36,11 +36,12 @@ TEST(Wire, TheBytesOfVersionTwoAreFrozen) {
 
 TEST(Wire, RequestsComeBackAsTheyWent) {
   for (const auto kind :
-       {BoardRequest::Kind::put, BoardRequest::Kind::get, BoardRequest::Kind::fence,
-        BoardRequest::Kind::give_up, BoardRequest::Kind::leave}) {
+       {BoardRequest::Kind::put, BoardRequest::Kind::take_back, BoardRequest::Kind::get,
+        BoardRequest::Kind::fence, BoardRequest::Kind::give_up, BoardRequest::Kind::leave}) {
     BoardRequest request{kind, 77, kNoRank, {}, {}};
     if (kind == BoardRequest::Kind::put)
       request.key = "key", request.value = std::string("a\0b", 3);
+    if (kind == BoardRequest::Kind::take_back) request.key = "key";
     if (kind == BoardRequest::Kind::get) request.key = "key", request.from = 5;
     const BoardRequest back = decode_request(frame_of(encode_request(request))).value();
     EXPECT_EQ(back.kind, request.kind);

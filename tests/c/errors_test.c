@@ -124,6 +124,10 @@ static void bad_ranks(weft_context* context) {
   INVALID(weft_context_split(context, 0, 0, NULL), "made is NULL");
   INVALID(weft_context_shrink(context, NULL), "made is NULL");
   INVALID(weft_context_members(context, NULL, 0, NULL), "count is NULL");
+  size_t count = 0;
+  INVALID(weft_context_admit(context, NULL, 0, NULL, 0, NULL), "count is NULL");
+  INVALID(weft_context_admit(context, NULL, 1, NULL, 0, &count), "state is NULL");
+  INVALID(weft_context_admit(context, NULL, 0, NULL, 0, &count), "WEFT_ON_DEATH=skip");
 }
 
 static void bad_weights(weft_context* context) {

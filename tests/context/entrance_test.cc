@@ -35,6 +35,7 @@ class Process {
     EXPECT_TRUE(store.ok()) << store.status().to_string();
     if (!store.ok()) return;
     number_ = (*store)->incarnation();
+    store_ = *store;
     auto made = Context::create(config, *std::move(store));
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     if (made.ok()) context_ = *std::move(made);
@@ -44,6 +45,7 @@ class Process {
 
  private:
   int number_ = -1;
+  std::shared_ptr<Store> store_;  // its end without goodbye is a death
   std::unique_ptr<Context> context_;
 };
 
@@ -211,6 +213,51 @@ TEST(Entrance, NobodyIsLetInByOthersThatDoNotCallIt) {
   });
 }
 
+// Who has come back and does something else first keeps nobody waiting.
+TEST(Entrance, TheOthersGoOnUntilARankWaits) {
+  std::atomic<bool> have_gone_on = false;
+  run_with_one_back(3, 2, [&](Context& context, bool is_back) {
+    if (is_back) {
+      have_gone_on.wait(false);
+    } else {
+      for (int step = 0; step < 20; ++step) EXPECT_TRUE(let_in(context).empty());
+      EXPECT_EQ(sum_of_ranks(context), 1);
+      if (context.rank() == 0) {
+        have_gone_on = true;
+        have_gone_on.notify_all();
+      }
+    }
+    (void)let_all_in(context);
+    EXPECT_EQ(sum_of_ranks(context), 3);
+  });
+}
+
+// Two come back to a job of which nobody is left.
+TEST(Entrance, WhereNobodyIsLeftThoseWhoWaitAreTold) {
+  std::atomic<int> gone = 0;
+  run_ranks(2, [&](const RendezvousServer& server, Rank rank) {
+    std::optional<Process> here(std::in_place, server, rank, 2);
+    ASSERT_TRUE(here->context().barrier().ok());
+    here.reset();
+    ++gone;
+    gone.notify_all();
+    for (int now = gone; now < 2; now = gone) gone.wait(now);
+    here.emplace(server, rank, 2);
+    EXPECT_EQ(here->number(), 1);
+    const Status status = here->context().admit({}).status();
+    EXPECT_EQ(status.code(), Code::unavailable) << status.to_string();
+  });
+}
+
+TEST(Entrance, ARankOutsideSplitsNothing) {
+  run_with_one_back(3, 1, [](Context& context, bool is_back) {
+    if (is_back) {
+      EXPECT_EQ(context.split(0).status().code(), Code::unavailable);
+    }
+    (void)let_all_in(context);
+  });
+}
+
 TEST(Entrance, IsForTheJobsOwnContextThatGoesOn) {
   run_job(2, [](Context& context) {
     EXPECT_EQ(context.admit({}).status().code(), Code::invalid_argument);
@@ -235,7 +282,7 @@ TEST(Entrance, ItsTextIsReadAsItWasWritten) {
                          .resumed_at = 1ULL << 40,
                          .members = {{0, 0}, {2, 5}},
                          .newcomers = {{{1, 2}, 0}, {{3, 1}, 2}}};
-  const Result<Entrance> read = Entrance::from_text(written.to_text());
+  const Result<Entrance> read = Entrance::from_text(written.to_text(), 4);
   ASSERT_TRUE(read.ok()) << read.status().to_string();
   EXPECT_EQ(read->number, 3);
   EXPECT_EQ(read->resumed_at, 1ULL << 40);
@@ -244,8 +291,9 @@ TEST(Entrance, ItsTextIsReadAsItWasWritten) {
   EXPECT_EQ(read->newcomers[1].who, (Incarnation{3, 1}));
   EXPECT_EQ(read->newcomers[1].giver, 2);
   for (const char* wrong :
-       {"", "1", "1 2 3 ", "1 2 1 0 0 7 ", "1 2 1 0 -1 ", "x ", "1 2 99999999999 "})
-    EXPECT_FALSE(Entrance::from_text(wrong).ok()) << wrong;
+       {"", "1", "1 2 3 ", "1 2 1 0 0 7 ", "1 2 1 0 -1 ", "x ", "1 2 99999999999 ", "1 2 1 4 0 ",
+        "1 2 2 1 0 1 0 ", "1 2 1 0 0 0 1 0 ", "1 2 1 0 0 1 1 9 "})
+    EXPECT_FALSE(Entrance::from_text(wrong, 4).ok()) << wrong;
 }
 
 }  // namespace

@@ -411,3 +411,29 @@ def test_ranks_go_on_without_one_that_was_killed() -> None:
     assert done.returncode == 0, done.stderr
     for place, rank in enumerate((0, 2, 3)):
         assert f"mean {5 / 3} {rank} [0, 2, 3] {place} 3" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_rank_comes_back_with_the_state_of_a_neighbor() -> None:
+    done = as_processes(
+        3,
+        """
+        import os, signal
+        import numpy as np, weft
+        ctx = weft.init()
+        model, step = np.full(5, float(ctx.rank)), np.zeros(1, np.int64)
+        is_back = False
+        while step[0] < 20 or len(ctx.members) < 3:
+            is_back |= ctx.rank in ctx.admit([model, step])
+            if ctx.rank == 1 and step[0] == 5 and not is_back:
+                os.kill(os.getpid(), signal.SIGKILL)
+            model = ctx.neighbor_allreduce(model)
+            step += 1
+        mean = ctx.allreduce(model)
+        assert abs(mean - model).max() < 1e-3
+        print("rank", ctx.rank, "is back" if is_back else "stayed", ctx.members)
+        """,
+        options=["--restart", "1"],
+    )
+    assert done.returncode == 0, done.stderr
+    for rank, how in enumerate(("stayed", "is back", "stayed")):
+        assert f"rank {rank} {how} [0, 1, 2]" in done.stdout, done.stdout + done.stderr

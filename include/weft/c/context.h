@@ -38,8 +38,8 @@ typedef struct weft_tensor {
 // Lets in ranks that have come back (WEFT_ON_DEATH=skip, `weft run --restart`). Collective over the members,
 // between two steps; a rank that has come back calls it first, and waits until the others call it. `state`: what
 // a rank needs to go on, the same sizes and types on all ranks, in host memory; a rank that comes in takes
-// that of a neighbor. *count := how many came in; `ranks` has room for `capacity`, and NULL with capacity 0 only
-// counts.
+// that of a neighbor. *count := how many came in; `ranks` has room for `capacity`, for which the size of the job is always
+// enough, and NULL with capacity 0 only counts.
 WEFT_C_API weft_code weft_context_admit(weft_context* context, const weft_tensor* state,
                                         size_t tensors, int32_t* ranks, size_t capacity,
                                         size_t* count);

@@ -188,6 +188,9 @@ void Job::turn() {
   }
   if (::poll(fds.data(), fds.size(), poll_timeout_ms()) < 0 && errno != EINTR) {
     say(system_error("poll", errno).to_string());
+    if (!exit_status_) exit_status_ = kOutputLost;
+    (void)stderr_.flush();
+    (void)end_all(pids());
     return enter(Phase::over, 0);
   }
   if (fds[0].revents != 0) read_signals();
@@ -200,7 +203,18 @@ void Job::turn() {
       read_output(rank);
     if (fds[3 * i + 3].revents != 0) note_end(rank);
   }
+  forget_replaced();
   advance();
+}
+
+// Processes in whose place others have been started, once all that they have printed was read.
+void Job::forget_replaced() {
+  const auto is_over = [](const Process& process) {
+    return !process.child.out.valid() && !process.child.err.valid() &&
+           ::waitpid(process.child.pid, nullptr, WNOHANG) != 0;
+  };
+  processes_.erase(std::remove_if(processes_.begin() + options_.ranks, processes_.end(), is_over),
+                   processes_.end());
 }
 
 void Job::advance() {
@@ -313,6 +327,7 @@ void Job::note_end(Rank rank) {
     return;
   }
   process.ended = true;
+  process.child.pidfd.reset();
   --running_;
   const End end = end_of(info);
   // The others hear of it by number even when this rank never joined, or a child of it lives on.

@@ -68,6 +68,7 @@ class Job {
   Result<Process> start_rank(Rank rank) const;
   Status prepare_restarts();
   bool restart(Rank rank);
+  void forget_replaced();
   Status start_pmix(std::vector<std::string>& environment);
   void turn();
   void advance();
