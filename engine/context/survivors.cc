@@ -72,7 +72,8 @@ std::vector<Incarnation> missing_of(const Entrance& entrance, const RankMap& pre
 // are let in, or because one of them has closed the core before, and so will never come.
 class Lookout {
  public:
-  Lookout(Look look, Survivors before) : look_(std::move(look)), before_(std::move(before)) {}
+  Lookout(LookForEntrance look, Survivors before)
+      : look_(std::move(look)), before_(std::move(before)) {}
   // An error if so. `awaited`: who has not come yet, in the numbers of the first core.
   Status look(std::optional<Rank> awaited) {
     constexpr std::int64_t kPauseNs = 10'000'000;
@@ -100,7 +101,7 @@ class Lookout {
 
  private:
   std::mutex mutex_;
-  Look look_;
+  LookForEntrance look_;
   Survivors before_;
   std::int64_t next_ns_ = 0;
   bool has_ended_ = false;

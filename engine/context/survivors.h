@@ -21,13 +21,13 @@ struct Survivors {
 };
 
 // Looks whether ranks are let in; null as long as none are. Does not wait.
-using Look = std::function<Result<const Entrance*>()>;
+using LookForEntrance = std::function<Result<const Entrance*>()>;
 
 struct Regrouping {
   // The first that they do together behind a barrier, on each core that is tried. If its error is not that a rank is
   // gone, it is returned. Empty: nothing.
   std::function<Status(const Survivors&)> meet;
-  Look look;  // empty: no rank can be let in
+  LookForEntrance look;  // empty: no rank can be let in
 };
 
 // Collective over those that are left. `first`: the core in whose numbers the ranks are. `own`: this rank, in these.
