@@ -145,7 +145,7 @@ class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
   std::uint64_t calls_ = 0;                                  // of all ranks, so far
   std::uint64_t done_ = 0;  // 1 + the last of them that has ended here
   std::uint64_t resumed_at_ =
-      0;             // the call with which all went on after the last death or entrance
+      0;  // the call with which all went on after the last death or entrance
   std::atomic<bool> is_outside_;  // it has come back and waits to be let in
   std::atomic<bool> needs_state_;
   const std::span<const Output>* state_ = nullptr;  // of the admit() that is under way

@@ -125,6 +125,7 @@ Status come_back(Context& context, const std::vector<Rank>& culprits) {
   };
   while (step < last) {
     WEFT_RETURN_IF_ERROR(let_in());
+    if (step == last) break;  // the others are done, and have waited for this rank
     const auto death = static_cast<std::size_t>(step / kStepsBetweenDeaths);
     if (!is_back && step % kStepsBetweenDeaths == kStepsBetweenDeaths - 1 &&
         death < culprits.size() && culprits[death] == context.rank())

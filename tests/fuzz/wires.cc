@@ -333,8 +333,10 @@ std::string feed_line(std::string_view bytes, const std::string&) {
     say(peer, std::string(bytes.substr(0, 32'768)));
   }
   for (;;) {
-    const Result<std::string> heard = line.hear("something", patient(), Line::wait);
-    if (!heard.ok()) return heard.status().code() == Code::timed_out ? "a line that waits" : "";
+    const Deadline deadline = patient();
+    const Result<std::string> heard = line.hear("something", deadline, Line::wait);
+    // The other side may also tell of an error, of any code.
+    if (!heard.ok()) return deadline.passed() ? "a line that waits" : "";
     if (heard->size() > bytes.size()) return "more than was said";
   }
 }
