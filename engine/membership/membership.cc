@@ -35,6 +35,8 @@ Status Membership::watch(Rank rank, pid_t pid) {
 }
 
 Status Membership::watch(Rank rank, const Fd& life, pid_t pid) {
+  // If there was no descriptor for it, the error says why.
+  if (!life.valid() && pid > 0) return watch(rank, pid);
   return watch(rank, pid, [&](ProcessWatcher& watcher) -> Result<std::uint64_t> {
     Fd copy(::fcntl(life.get(), F_DUPFD_CLOEXEC, 0));
     if (!copy.valid()) return system_error("nothing tells when its process ends", errno);

@@ -402,9 +402,10 @@ def check_timeline() -> None:
         hvd.allreduce(torch.ones(3), name="later")
         with open(path.replace("{rank}", str(hvd.rank()))) as file:
             events = json.load(file)["traceEvents"]
-        full = os.path.join(folder, f"full{hvd.rank()}")
+        template = os.path.join(folder, "full{rank}")
+        full = template.replace("{rank}", str(hvd.rank()))
         os.symlink("/dev/full", full)
-        hvd.start_timeline(full)
+        hvd.start_timeline(template)
         hvd.allreduce(torch.ones(3), name="x")
         try:
             hvd.stop_timeline()
@@ -412,12 +413,13 @@ def check_timeline() -> None:
         except OSError as error:
             assert "No space left on device" in str(error) and full in str(error), error
         hvd.allreduce(torch.ones(3), name="x")  # the job goes on
-        hvd.start_timeline(full)
+        hvd.start_timeline(template)
         try:
             hvd.shutdown()  # leaves the job all the same
             raise AssertionError
         except OSError as error:
             assert "No space left on device" in str(error) and not hvd.is_initialized(), error
+        hvd.init()
     rows = {each["args"]["name"]: each["tid"] for each in events if each["ph"] == "M"}
     spans = [(each["tid"], each["name"], each["dur"] > 0) for each in events if each["ph"] == "X"]
     assert (rows["allreduce.x"], "ALLREDUCE", True) in spans, events

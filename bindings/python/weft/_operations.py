@@ -190,7 +190,7 @@ def scattered_reduction(
     size: int,
     counts: Optional[Sequence[int]],
     op: OpLike,
-    bits: BitsLike,
+    bits: BitsLike = "automatic",
 ) -> Call:
     """reduce_scatter: this rank's block of the rows."""
     kind = Collective.reduce_scatter
