@@ -67,18 +67,25 @@ Result<Graph> make_fully_connected(const Arguments&, int n) {
   return fully_connected_graph(n);
 }
 
-// A shape that gives its own number of ranks must agree with n.
-Result<Graph> with_size(Result<Graph> graph, int n) {
-  if (!graph.ok() || graph->size() == n) return graph;
+// A shape that gives its own number of ranks must agree with n. It is asked before the graph is made, which may be a large
+// one. Sizes that no graph has are left to the generator.
+Status check_ranks(std::string_view name, const std::vector<int>& sizes, int n) {
+  std::int64_t ranks = 1;
+  for (const int size : sizes) {
+    if (size < 1 || ranks * size > kMostRanks) return {};
+    ranks *= size;
+  }
+  if (ranks == n) return {};
   return Status(Code::invalid_argument,
-                fmt::format("{} has {} ranks, not n = {}", graph->name(), graph->size(), n));
+                fmt::format("{} has {} ranks, not n = {}", shown(name), ranks, n));
 }
 
 Result<Graph> make_torus(const Arguments& arguments, int n) {
   WEFT_RETURN_IF_ERROR(check_graph_size(n, 0));
   WEFT_ASSIGN(std::vector<int> dims, arguments.dimensions("dims"));
   if (dims.empty()) dims = {grid_shape(n).rows, grid_shape(n).columns};
-  return with_size(torus_graph(dims), n);
+  WEFT_RETURN_IF_ERROR(check_ranks(fmt::format("torus:{}", fmt::join(dims, "x")), dims, n));
+  return torus_graph(dims);
 }
 
 Result<Graph> make_hypercube(const Arguments&, int n) {
@@ -96,7 +103,11 @@ Result<Graph> make_bcube(const Arguments& arguments, int n) {
   WEFT_RETURN_IF_ERROR(check_graph_size(n, 0));
   WEFT_ASSIGN(const int base, arguments.integer("a", 2));
   WEFT_ASSIGN(const int digits, arguments.integer("b", digits_for(n, base)));
-  return with_size(bcube_graph({.base = base, .digits = digits}), n);
+  constexpr int kMostDigits = 20;  // of base 2; more are left to the generator
+  const std::vector<int> sizes(static_cast<std::size_t>(std::clamp(digits, 0, kMostDigits + 1)),
+                               base);
+  WEFT_RETURN_IF_ERROR(check_ranks(fmt::format("bcube:a={},b={}", base, digits), sizes, n));
+  return bcube_graph({.base = base, .digits = digits});
 }
 
 Result<Graph> make_tree(const Arguments& arguments, int n) {

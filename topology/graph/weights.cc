@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "topology/graph/arguments.h"
+
 namespace weft {
 namespace {
 
@@ -65,7 +67,7 @@ Result<WeightRule> weight_rule(std::string_view text) {
     if (name(rule) == text) return rule;
   }
   return Status(Code::invalid_argument,
-                fmt::format("weights '{}': known are {}, {}, {}", text, name(kRules[0]),
+                fmt::format("weights '{}': known are {}, {}, {}", shown(text), name(kRules[0]),
                             name(kRules[1]), name(kRules[2])));
 }
 
