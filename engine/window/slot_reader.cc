@@ -14,7 +14,8 @@ namespace weft::window {
 
 Status SlotReader::fill(const void* x) {
   WEFT_RETURN_IF_ERROR(carry_.make(tensor_));
-  std::memcpy(carry_.data(), x, tensor_.bytes());
+  if (tensor_.bytes() != 0)
+    std::memcpy(carry_.data(), x, tensor_.bytes());  // no memory of no elements
   has_carry_ = true;
   return {};
 }
