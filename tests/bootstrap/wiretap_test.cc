@@ -20,18 +20,22 @@ class Wiretap {
 
   Wiretap(const RendezvousServer& server, std::size_t place)
       : place_(place), thread_([this, to = server.address()] { run(to); }) {}
-  ~Wiretap() {
-    is_over_ = true;
-    thread_.join();
-  }
+  ~Wiretap() { end(); }
   Wiretap(const Wiretap&) = delete;
   Wiretap& operator=(const Wiretap&) = delete;
 
   [[nodiscard]] ConnectOptions options() const { return {address_, 1, 2, kKey, 2'000}; }
-  // Once the connection has ended.
-  [[nodiscard]] const std::string& heard() const { return heard_; }
+  // What it has heard. It passes on nothing after this.
+  [[nodiscard]] const std::string& heard() {
+    end();
+    return heard_;
+  }
 
  private:
+  void end() {
+    is_over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
   void run(const Address& to) {
     const Fd rank = accept();
     if (!rank.valid()) return;
