@@ -56,7 +56,7 @@ Status agree(Context& context, std::string_view title, const CommonArguments& ar
   }
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].code == 0) continue;
-    const bool is_known = all[rank].code <= static_cast<std::uint32_t>(Code::system);
+    const bool is_known = all[rank].code <= static_cast<std::uint32_t>(kLastCode);
     return Status(is_known ? static_cast<Code>(all[rank].code) : Code::mismatch,
                   fmt::format("rank {}: {}", rank, all[rank].error), static_cast<Rank>(rank));
   }

@@ -23,11 +23,6 @@ Status check_model(std::string_view title, const Output& model) {
   return {};
 }
 
-Status check_host_model(std::string_view title, const Output& model) {
-  WEFT_RETURN_IF_ERROR(check_model(title, model));
-  return check_host_memory(title, model.data);
-}
-
 Status check_like(std::string_view title, std::string_view what, const Input& given,
                   std::string_view other, const Output& like) {
   const auto invalid = [&](const std::string& why) {
@@ -39,12 +34,6 @@ Status check_like(std::string_view title, std::string_view what, const Input& gi
   }
   if (given.data == nullptr && given.count != 0) return invalid("has no memory");
   return {};
-}
-
-Status check_host_like(std::string_view title, std::string_view what, const Input& given,
-                       std::string_view other, const Output& like) {
-  WEFT_RETURN_IF_ERROR(check_like(title, what, given, other, like));
-  return check_host_memory(title, given.data);
 }
 
 }  // namespace weft

@@ -10,14 +10,8 @@ namespace weft {
 
 // ok, or what is wrong with the model, after `title`. Not collective: agree() tells the other ranks.
 [[nodiscard]] Status check_model(std::string_view title, const Output& model);
-// The same for algorithms whose models are in host memory.
-[[nodiscard]] Status check_host_model(std::string_view title, const Output& model);
 // ok if a tensor of a call has the shape of `like`. Messages name both: "the gradient", "the model".
 [[nodiscard]] Status check_like(std::string_view title, std::string_view what, const Input& given,
                                 std::string_view other, const Output& like);
-// The same, and it is host memory.
-[[nodiscard]] Status check_host_like(std::string_view title, std::string_view what,
-                                     const Input& given, std::string_view other,
-                                     const Output& like);
 
 }  // namespace weft

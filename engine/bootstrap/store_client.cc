@@ -43,13 +43,14 @@ Status StoreClient::put(std::string key, std::string bytes) {
   return ask(std::move(request), Deadline::after_ms(put_deadline_ms_)).status;
 }
 
-Status StoreClient::take_back(std::string key) {
+Status StoreClient::take_back(const std::string& key) {
   if (key.empty() || key.size() > kMaxStoreKey) {
     return Status(Code::invalid_argument,
                   fmt::format("take_back: a key has 1 to {} bytes", kMaxStoreKey));
   }
-  BoardRequest request{BoardRequest::Kind::take_back, 0, kNoRank, std::move(key), {}};
-  return ask(std::move(request), Deadline::after_ms(put_deadline_ms_)).status;
+  return ask({BoardRequest::Kind::take_back, 0, kNoRank, key, {}},
+             Deadline::after_ms(put_deadline_ms_))
+      .status;
 }
 
 Result<std::string> StoreClient::get_from(Rank from, const std::string& key, Deadline deadline) {

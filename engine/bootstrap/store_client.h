@@ -21,7 +21,7 @@ class StoreClient : public Store {
   [[nodiscard]] Rank rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   Status put(std::string key, std::string bytes) override;
-  Status take_back(std::string key) override;
+  Status take_back(const std::string& key) override;
   [[nodiscard]] Result<std::string> get_from(Rank from, const std::string& key,
                                              Deadline deadline) override;
   Status fence(Deadline deadline) override;

@@ -71,7 +71,7 @@ Status Binder::allreduce(const Request& request, BoundCall& bound_call) {
   key.collective = Collective::allreduce;
   key.algorithm = static_cast<std::uint8_t>(request.algorithm);
   key.bits = bits;
-  key.is_narrow = is_floating(x.type) && size_of(x.type) < sizeof(float);
+  key.is_narrow = bits == Bits::fixed && is_floating(x.type) && size_of(x.type) < sizeof(float);
   key.in_place = is_in_place(x, y);
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(bound_call, key, [&] {

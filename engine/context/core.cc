@@ -258,7 +258,7 @@ Status Context::Core::begin(const Asked& asked, const std::shared_ptr<Operation>
       lane_.admission().is_next_slot_free() && !is_of_some_ranks(asked.request.collective);
   WEFT_RETURN_IF_ERROR(admit(operation));
   if (!begins_there || operation->is_in_parts || operation->operands != nullptr ||
-      operation->keeps != nullptr)
+      operation->keeps != nullptr || recorder_ != nullptr)
     return {};
   if (asked.prepared != nullptr) {
     next.bound = asked.prepared->number();

@@ -12,7 +12,6 @@
 #include "engine/context/operands.h"
 #include "engine/digest/digest.h"
 #include "engine/gpu/gpu.h"
-#include "verbs/cuda/cuda.h"
 
 namespace weft {
 namespace {
@@ -65,14 +64,16 @@ Status recv(Context::Core& core, const Output& what, Rank from) {
 
 // Headers, or a number, as numbers.
 template <typename Value>
-constexpr std::size_t kNumbers = sizeof(Value) / sizeof(std::uint64_t);
+std::size_t count_numbers(const std::vector<Value>& all) {
+  return all.size() * sizeof(Value) / sizeof(std::uint64_t);
+}
 template <typename Value>
 Input numbers_in(const std::vector<Value>& all) {
-  return {all.data(), all.size() * kNumbers<Value>, DataType::u64};
+  return {all.data(), count_numbers(all), DataType::u64};
 }
 template <typename Value>
 Output numbers_out(std::vector<Value>& all) {
-  return {all.data(), all.size() * kNumbers<Value>, DataType::u64};
+  return {all.data(), count_numbers(all), DataType::u64};
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ Result<GivenGraph> take_graph(Context::Core& core, Rank from, int size) {
   if (!name.empty())
     WEFT_RETURN_IF_ERROR(recv(core, {name.data(), name.size(), DataType::bytes}, from));
   WEFT_ASSIGN(Graph graph, Graph::from_edges(size, edges, self_weights, std::move(name)));
-  return GivenGraph{std::move(graph), sizes[2] != 0};
+  return GivenGraph{graph, sizes[2] != 0};
 }
 
 Status check_state(std::span<const Output> state) {
@@ -164,9 +165,7 @@ Status check_state(std::span<const Output> state) {
       return invalid(fmt::format("admit: a tensor of {} elements", tensor.count));
     if (tensor.data == nullptr && tensor.count != 0)
       return invalid("admit: a tensor of the state has no memory");
-    if (may_have_gpu_memory() && gpu_memory(tensor.data).has_value())
-      return invalid(
-          "admit: a tensor of the state is in GPU memory; copy it to host memory and back");
+    WEFT_RETURN_IF_ERROR(check_host_memory("admit", tensor.data));
   }
   return {};
 }
@@ -215,7 +214,7 @@ Status take_state(Context::Core& core, Rank from, std::span<const Output> state)
     WEFT_RETURN_IF_ERROR(recv(core, {tensor.data, bytes_of(tensor), DataType::bytes}, from));
     if (checksum_of(tensor) != header.checksum) {
       return Status(
-          Code::mismatch,
+          Code::corrupted,
           fmt::format("admit: tensor {} has another checksum here than on rank {}, which gave it",
                       i, from),
           from);

@@ -136,7 +136,7 @@ Status Windows::compare(std::string_view what, const std::vector<Record>& all) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const Record& each = all[rank];
     if (each.code == 0) continue;
-    const bool is_known = each.code <= static_cast<std::uint32_t>(Code::system);
+    const bool is_known = each.code <= static_cast<std::uint32_t>(kLastCode);
     return Status(is_known ? static_cast<Code>(each.code) : Code::mismatch,
                   fmt::format("{} \"{}\": rank {}: {}", what, each.name, rank, each.error),
                   static_cast<Rank>(rank));

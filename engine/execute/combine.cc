@@ -274,8 +274,10 @@ bool Execution::load(Source& source) {
   source.form = head.form;
   source.word = head.word;
   source.checksum = (head.flags & kFlagDeviceMemory) == 0 ? head.checksum : kNoChecksum;
-  source.checked = checksum_of_weight(head.weight);
-  source.unchecked = head.bytes;
+  if (source.checksum != kNoChecksum) {
+    source.checked = checksum_of_weight(head.weight);
+    source.unchecked = head.bytes;
+  }
   // After private memory, scratch may follow, which is in the shared heap whatever the way.
   const bool names_memory = head.form == PieceForm::view || head.form == PieceForm::process;
   if (source.edge == imitated_edge_ && names_memory && imitated_form_ != PieceForm::process)

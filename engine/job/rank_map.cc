@@ -128,7 +128,7 @@ void RankMap::take_back_all() const {
     keys.swap(put_->all);
   }
   // What cannot be taken back now stays.
-  for (std::string& key : keys) (void)events_->store().take_back(std::move(key));
+  for (const std::string& key : keys) (void)events_->store().take_back(key);
 }
 
 // An error names a rank by its number here. A rank of other contexts has none.

@@ -89,25 +89,26 @@ std::vector<Incarnation> StoreEvents::returned() {
   std::vector<Incarnation> incarnations;
   if (tell_events(); !has_any_returned_) return incarnations;
   const std::lock_guard lock(mutex_);
-  for (const auto& [rank, event] : last_)
-    if (event.kind == StoreEvent::Kind::returned) incarnations.push_back({rank, event.incarnation});
+  for (const StoreEvent& event : seen_) {
+    if (event.kind == StoreEvent::Kind::returned)
+      incarnations.push_back({event.rank, event.incarnation});
+  }
+  std::ranges::sort(incarnations, {}, &Incarnation::rank);
   return incarnations;
 }
 
 int StoreEvents::count_gone() {
   tell_events();
   const std::lock_guard lock(mutex_);
-  return static_cast<int>(
-      std::ranges::count_if(last_, [](const auto& entry) { return is_end(entry.second); }));
+  return static_cast<int>(std::ranges::count_if(seen_, is_end));
 }
 
 bool StoreEvents::is_gone(const Incarnation& who) {
   tell_events();
   const std::lock_guard lock(mutex_);
-  const auto last = last_.find(who.rank);
-  if (last == last_.end()) return false;
-  const StoreEvent& event = last->second;
-  return event.incarnation > who.number || (is_end(event) && event.incarnation == who.number);
+  const auto last = std::ranges::find(seen_, who.rank, &StoreEvent::rank);
+  return last != seen_.end() &&
+         (last->incarnation > who.number || (is_end(*last) && last->incarnation == who.number));
 }
 
 int StoreEvents::next_of(const std::string& name) {
@@ -120,7 +121,7 @@ void StoreEvents::tell_events() {
   while (std::optional<StoreEvent> event = store_->next_event()) {
     for (const Listener& listener : listeners_) tell(listener, *event);
     if (event->kind == StoreEvent::Kind::returned) has_any_returned_ = true;
-    if (event->rank != kNoRank) last_[event->rank] = *event;
+    std::erase_if(seen_, [&](const StoreEvent& each) { return each.rank == event->rank; });
     seen_.push_back(std::move(*event));
   }
 }

@@ -40,7 +40,8 @@ class StoreEvents {
   void remove(Membership* membership);
   // Reports the store's new events to the memberships. Does not wait.
   void tell_events();
-  // The events so far, after tell_events().
+  // The last event of each rank so far, in the order in which they came. One of a later incarnation says that
+  // those before it are gone.
   [[nodiscard]] std::vector<StoreEvent> seen();
   // Of the events so far: the incarnations of ranks that have returned and are there, and whether any ever has.
   [[nodiscard]] std::vector<Incarnation> returned();
@@ -61,8 +62,7 @@ class StoreEvents {
   static void tell(const Listener& listener, const StoreEvent& event);
 
   std::vector<Listener> listeners_;
-  std::vector<StoreEvent> seen_;     // for listeners that are added later
-  std::map<Rank, StoreEvent> last_;  // of each rank
+  std::vector<StoreEvent> seen_;  // for listeners that are added later
   std::atomic<bool> has_any_returned_ = false;
   std::map<std::string, int> uses_;
 };

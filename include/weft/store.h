@@ -73,9 +73,9 @@ class Store {
 
   // Stores `bytes` under `key`. Returns when all ranks can get them.
   virtual Status put(std::string key, std::string bytes) = 0;
-  // Takes back what this rank has put under `key`: nobody gets it any more, and it may be put anew. Does nothing
-  // over PMIx.
-  virtual Status take_back(std::string key) {
+  // Takes back what was put under `key`: nobody gets it any more, and it may be put anew. A rank takes back only what
+  // it has put itself. Does nothing over PMIx.
+  virtual Status take_back(const std::string& key) {
     (void)key;
     return {};
   }

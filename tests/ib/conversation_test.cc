@@ -18,8 +18,13 @@ GidBytes gid(std::uint8_t number) {
   return {number};
 }
 
+// Addresses from 5 on, and from 15, are of RoCE v1.
+GidKind kind_of(std::uint8_t number) {
+  return number % 10 >= 5 ? GidKind::roce_v1 : GidKind::roce_v2;
+}
+
 RoutePair pair_of(std::uint8_t own, std::uint8_t peer) {
-  return {own, GidKind::roce_v2, gid(own), gid(peer)};
+  return {own, kind_of(own), gid(own), gid(peer)};
 }
 
 // One side, and what the protocol asked it for.
@@ -48,7 +53,7 @@ class End final : public Conversation::Side {
     greeting.choice = conversation.choice();
     greeting.sender = conversation.pair().own;
     greeting.receiver = conversation.pair().peer;
-    greeting.kind = static_cast<std::uint8_t>(GidKind::roce_v2);
+    greeting.kind = static_cast<std::uint8_t>(conversation.pair().kind);
     outbox.push_back(greeting);
     return true;
   }
@@ -154,6 +159,25 @@ TEST(Conversation, APairThatWorksInOneDirectionIsGivenUpByTheLeader) {
   EXPECT_EQ(talk.leader.conversation.choice(), 1u);
   EXPECT_EQ(talk.leader.connections, (std::vector<bool>{false, true})) << "queue pairs anew";
   EXPECT_EQ(talk.other.connections, std::vector<bool>{false});
+}
+
+// Neighbors of v2 are looked up, and those of v1 are not: the first questions over v2 may be late, or lost.
+TEST(Conversation, RoCEv1IsTakenWhereVersion2CarriesNothing) {
+  for (const int late : {0, 1, 5, 1'000'000}) {
+    SCOPED_TRACE("lost over v2: " + std::to_string(late));
+    Talk talk;
+    talk.leader.conversation.set_candidates({pair_of(1, 11), pair_of(5, 15)});
+    talk.other.conversation.set_candidates({pair_of(11, 1), pair_of(15, 5)});
+    int lost = 0;
+    talk.arrives = [&](const Greeting& greeting, int) {
+      return greeting.sender[0] % 10 == 5 || lost++ >= late;
+    };
+    ASSERT_TRUE(talk.connect());
+    EXPECT_TRUE(talk.agrees());
+    const bool any_v2 = late < 100;
+    EXPECT_EQ(talk.leader.conversation.pair(), any_v2 ? pair_of(1, 11) : pair_of(5, 15));
+    EXPECT_LT(talk.now, 2'000'000'000);
+  }
 }
 
 TEST(Conversation, AWordOfAnEarlierChoiceProvesNothing) {

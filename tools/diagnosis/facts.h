@@ -180,4 +180,7 @@ struct FactSources {
 // "0-3,8"
 [[nodiscard]] std::string list_text(const std::vector<int>& numbers);
 
+// Nanoseconds since 1970 by this host's clock.
+[[nodiscard]] std::int64_t wall_clock_ns();
+
 }  // namespace weft

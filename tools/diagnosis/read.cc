@@ -12,6 +12,13 @@
 #include "tools/diagnosis/diagnosis.h"
 
 namespace weft {
+std::int64_t wall_clock_ns() {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * kSecond + now.tv_nsec;
+}
+
 namespace diagnosis {
 
 fs::path Root::self() const {
@@ -20,13 +27,6 @@ fs::path Root::self() const {
 }
 
 namespace {
-
-std::int64_t clock_ns() {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
 
 // Without a change to the clock; containers may ask as well.
 int is_synchronized() {
@@ -61,19 +61,19 @@ HostFacts read_facts(const FactSources& from) {
   read_nics(root, facts);
   const Deadline second_look = Deadline::after_ms(from.look_again_ms);
   Look first = read_counters(root, facts);
-  first.at_ns = clock_ns();
+  first.at_ns = wall_clock_ns();
   read_process(root, facts);
   read_gpus(root, facts);
   if (root.is_live && from.look_again_ms > 0 && !first.counters.empty()) {
     ::poll(nullptr, 0, second_look.left_ms());
     facts.before = std::move(first);
     facts.now = read_counters(root, facts);
-    facts.now.at_ns = clock_ns();
+    facts.now.at_ns = wall_clock_ns();
   } else {
     facts.now = std::move(first);
   }
   if (root.is_live) facts.is_clock_synchronized = is_synchronized();
-  facts.clock_ns = clock_ns();
+  facts.clock_ns = wall_clock_ns();
   return facts;
 }
 

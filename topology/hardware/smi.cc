@@ -174,7 +174,8 @@ class SmiReader {
   static int lanes_in(const std::string& cell) {
     int lanes = 0;
     if (cell.starts_with("NV")) std::from_chars(cell.data() + 2, cell.data() + cell.size(), lanes);
-    return std::max(lanes, 0);
+    constexpr int kMostLanes = 1024;
+    return lanes <= kMostLanes ? std::max(lanes, 0) : 0;
   }
 
   static int node_in(const Row& row) {

@@ -45,7 +45,7 @@ void Conversation::greet(std::int64_t now) {
 }
 
 void Conversation::take(const Greeting& greeting, std::int64_t now) {
-  if (!may_answer(greeting)) return;
+  if (!may_answer(greeting) || is_early(greeting)) return;
   if (level_ == Level::asking) {
     answer_along(greeting);
     if ((leads_ || greeting.level != Level::asking) && !join(greeting, false)) return;
@@ -65,6 +65,18 @@ bool Conversation::may_answer(const Greeting& greeting) {
   if (!known.ok()) side_.warn(known.status());
   if (known.ok() && !*known) waiting_ = greeting;
   return known.ok() && *known;
+}
+
+// Whether the leader waits for a question over a better kind of address. The other asks kTriesEach times over each
+// of its pairs and begins again, so one question more over the same pair has come after all of them.
+bool Conversation::is_early(const Greeting& greeting) {
+  if (!leads_ || is_confirmed() || greeting.level != Level::asking) return false;
+  const RoutePair back = side_.route_back(greeting);
+  if (back.kind != GidKind::roce_v1 || std::ranges::count(early_, back) >= kTriesEach) return false;
+  if (std::ranges::find(candidates_, GidKind::roce_v2, &RoutePair::kind) == candidates_.end())
+    return false;
+  early_.push_back(back);
+  return true;
 }
 
 // The pair over which the greeting came works in its direction; the answer goes back the same way.

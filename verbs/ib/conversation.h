@@ -16,6 +16,9 @@
 // questions still come over other pairs. The leader then chooses the pair of the next question and
 // counts its choice up. Nothing has been sent yet, so both connect their queue pairs anew.
 //
+// RoCE v2 comes before v1, which no router forwards. Looking up neighbors may hold v2 up and not v1, so
+// the leader takes no pair of v1 before the other has asked over all of its pairs, unless it has no pair of v2.
+//
 // This object has no device, clock or memory: greetings and times come in, and a Side is asked for
 // what needs a device. One lane owns it, within its IbEndpoint.
 // Invariants: level() never falls but for a new choice of the leader; choice() never falls; after
@@ -107,6 +110,7 @@ class Conversation {
  private:
   [[nodiscard]] bool may_answer(const Greeting& greeting);
   void answer_along(const Greeting& greeting);
+  [[nodiscard]] bool is_early(const Greeting& greeting);
   [[nodiscard]] bool gives_up_for(const Greeting& greeting);
   [[nodiscard]] bool join(const Greeting& greeting, bool anew);
   [[nodiscard]] bool move_on(const Greeting& greeting);
@@ -120,6 +124,7 @@ class Conversation {
   PeerPort port_;
   std::vector<RoutePair> candidates_;
   std::vector<RoutePair> refuted_;  // pairs that the leader chose before
+  std::vector<RoutePair> early_;    // of RoCE v1, one for each question over it
   std::uint32_t attempts_ = 0;      // greetings since the level or the choice changed
   std::int64_t next_ns_ = 0;
   // Time in ns since which a greeting waits for its route to be resolved; 0 if none waits.

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::uint8_t kWireVersion = 11;
+inline constexpr std::uint8_t kWireVersion = 12;
 
 // What a notice means.
 enum class NoticeKind : std::uint8_t {

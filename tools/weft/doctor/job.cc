@@ -20,13 +20,6 @@
 namespace weft {
 namespace {
 
-std::int64_t clock_ns() {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
-
 constexpr const char* kWanted = "doctor/wanted";  // numbers of ranks, a line each
 std::string facts_key(Rank rank) {
   return fmt::format("doctor/facts/{}", rank);
@@ -117,7 +110,7 @@ class Gathering {
 
   Status hear(Rank rank, std::int64_t met_ns) {
     WEFT_ASSIGN(const std::string text, store_.get_from(rank, rank_key(rank), deadline_));
-    const std::int64_t heard_ns = clock_ns();
+    const std::int64_t heard_ns = wall_clock_ns();
     WEFT_ASSIGN(RankWord word, read_word(text));
     Machine& machine = machines_[word.machine];
     machine.ranks.push_back(std::move(word.facts));
@@ -161,9 +154,9 @@ Result<JobFacts> collect_job(Config config) {
   const Rank rank = store->rank();
   const Deadline deadline = Deadline::after_ms(config.deadline_ms);
   RankWord word{this_machine_of(config), 0, {rank, own_cpus(), config.gpu}};
-  const std::int64_t before_ns = clock_ns();
+  const std::int64_t before_ns = wall_clock_ns();
   const Status met = store->fence(deadline);
-  word.clock_ns = clock_ns();
+  word.clock_ns = wall_clock_ns();
   WEFT_RETURN_IF_ERROR(store->put(rank_key(rank), written(word)));
   // A rank that never comes took all the time; those that came have told by then.
   JobFacts job;

@@ -23,9 +23,7 @@ constexpr std::size_t kMostBytes = std::size_t{20} << 20;
 
 double clock_s() {
   constexpr double kNanosecond = 1e-9;
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * kNanosecond;
+  return static_cast<double>(wall_clock_ns()) * kNanosecond;
 }
 
 struct Asked {

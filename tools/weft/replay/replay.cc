@@ -110,10 +110,16 @@ class Running {
     return call_.in_place ? call_.input : output_;
   }
 
+  // Another one cannot sum in rank order, as all calls do here.
+  [[nodiscard]] AllreduceAlgorithm algorithm() const {
+    return check_bits(call_.algorithm, Bits::fixed).ok() ? call_.algorithm
+                                                         : AllreduceAlgorithm::automatic;
+  }
+
   Request request() {
     Request request{.collective = call_.collective,
                     .op = call_.op,
-                    .algorithm = call_.algorithm,
+                    .algorithm = algorithm(),
                     .bits = Bits::fixed,
                     .root = call_.root,
                     .peer = call_.peer,

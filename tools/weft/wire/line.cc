@@ -68,7 +68,7 @@ Result<std::optional<std::string>> Line::take() {
   partial_.erase(0, sizeof length + length);
   if (kind == '=') return std::optional(std::move(message));
   const auto code = message.empty() ? Code::ok : static_cast<Code>(message[0]);
-  if (kind != '!' || code == Code::ok || code > Code::system) return foreign();
+  if (kind != '!' || code == Code::ok || code > kLastCode) return foreign();
   return Status(code, "the other side: " + message.substr(1));
 }
 
