@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import threading
 from typing import Any
 
 import numpy as np
@@ -284,6 +285,47 @@ def test_torch_tensors_that_are_not_dense_or_not_contiguous(context: weft.Contex
         context.allreduce(torch.zeros(3, dtype=torch.complex64))
     with pytest.raises(TypeError, match="meta"):
         context.allreduce(torch.zeros(3, device="meta"))
+
+
+# Tensors of the CPU are read without Python, so what is special about one must be seen there, too.
+def test_tensors_that_look_plain(context: weft.Context) -> None:
+    torch = pytest.importorskip("torch")
+    negated = torch._neg_view(torch.arange(3.0))
+    out = torch.empty(3)
+    assert context.allreduce(negated, out=out) is out and torch.equal(out, -torch.arange(3.0))
+    with pytest.raises(ValueError, match="not contiguous"):
+        context.allreduce(torch.ones(3), out=negated)
+    part = torch.arange(8.0)[2:5]
+    context.allreduce(part, out=out)
+    assert torch.equal(out, part)
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        context.allreduce(torch.ones(4), out=out)
+    with pytest.raises(TypeError, match="f32.*f64|float32.*float64"):
+        context.allreduce(torch.ones(3), out=torch.empty(3, dtype=torch.float64))
+    shape = (1,) * 9 + (3,)
+    assert context.allreduce(torch.ones(shape), out=torch.empty(shape)).shape == shape
+    empty = torch.empty(0)
+    assert context.allreduce(empty, out=empty) is empty
+
+
+def test_a_tensor_may_get_another_storage_while_an_operation_runs() -> None:
+    torch = pytest.importorskip("torch")
+    count = 1 << 20  # the allocator gives memory of this size back at once
+    is_started = threading.Event()
+
+    def body(ctx: weft.Context) -> Any:
+        named = ctx.named()
+        x, y = torch.full((count,), 1.0 + ctx.rank), torch.empty(count)
+        if ctx.rank == 1:
+            assert is_started.wait(60)
+        handle = named["x"].allreduce_start(x, y, op="sum")
+        if ctx.rank == 0:
+            x.data = torch.zeros(1)
+            is_started.set()
+        handle.wait()
+        return y[0].item(), y[-1].item()
+
+    assert as_threads(2, body) == [(3.0, 3.0)] * 2
 
 
 def test_a_parameter_with_gradients_is_read(context: weft.Context) -> None:

@@ -1,71 +1,17 @@
-// arrays: reading buffers of NumPy arrays, and DLPack capsules.
-#include "bindings/python/core/arrays.h"
-
+// arrays: what weft._arrays needs of the core: plain arrays, and DLPack capsules.
 #include <nanobind/ndarray.h>
 
-#include <optional>
-#include <utility>
-
 #include "bindings/python/core/bindings.h"
+#include "bindings/python/core/plain_array.h"
 
 namespace weft::python {
 namespace {
-
-// numpy.ndarray, looked up at the first use. Owned for the life of the process.
-PyObject* numpy_array_class() {
-  static PyObject* const found = [] {
-    return nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  }();
-  return found;
-}
-
-std::optional<DataType> integer_type(bool is_signed, Py_ssize_t bytes) {
-  switch (bytes) {
-    case 1:
-      return is_signed ? DataType::i8 : DataType::u8;
-    case 2:
-      return is_signed ? DataType::i16 : DataType::u16;
-    case 4:
-      return is_signed ? DataType::i32 : DataType::u32;
-    case 8:
-      return is_signed ? DataType::i64 : DataType::u64;
-    default:
-      return std::nullopt;
-  }
-}
 
 // The numbers that DLPack 1.1 gave to the 8-bit floating types. nanobind has no names for them.
 const char* kind_of_8_bits(std::uint8_t code) {
   constexpr std::uint8_t kE4m3 = 10, kE5m2 = 12;
   if (code == kE4m3) return "float8_e4m3fn";
   return code == kE5m2 ? "float8_e5m2" : "other";
-}
-
-// The type that a format of the struct module names, in native byte order.
-std::optional<DataType> type_of_format(const char* format, Py_ssize_t bytes) {
-  if (format == nullptr || format[0] == '\0' || format[1] != '\0') return std::nullopt;
-  switch (format[0]) {
-    case 'e':
-      return DataType::f16;
-    case 'f':
-      return DataType::f32;
-    case 'd':
-      return DataType::f64;
-    case 'b':
-    case 'h':
-    case 'i':
-    case 'l':
-    case 'q':
-      return integer_type(true, bytes);
-    case 'B':
-    case 'H':
-    case 'I':
-    case 'L':
-    case 'Q':
-      return integer_type(false, bytes);
-    default:
-      return std::nullopt;
-  }
 }
 
 // An array of another library, by DLPack.
@@ -143,27 +89,8 @@ class ArrayView {
   nb::ndarray<nb::ro> readable_;
 };
 
-}  // namespace
-
-bool NumpyView::open(nb::handle object, bool writable) {
-  if (object.type().ptr() != numpy_array_class()) return false;
-  const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) {
-    PyErr_Clear();
-    return false;
-  }
-  is_held_ = true;
-  const std::optional<DataType> type = type_of_format(buffer_.format, buffer_.itemsize);
-  if (!type) return false;
-  type_ = *type;
-  count_ = static_cast<std::size_t>(buffer_.len / buffer_.itemsize);
-  return true;
-}
-
-namespace {
-
 nb::object plain_memory(nb::handle array, bool writes) {
-  NumpyView view;
+  PlainArray view;
   if (!view.open(array, writes)) return nb::none();
   const Input memory = view.input();
   return nb::make_tuple(reinterpret_cast<std::uintptr_t>(memory.data), memory.count,
@@ -173,11 +100,12 @@ nb::object plain_memory(nb::handle array, bool writes) {
 }  // namespace
 
 void bind_arrays(nb::module_& module) {
-  module.def("plain_memory", &plain_memory, nb::arg("array"), nb::arg("writes"),
-             nb::sig("def plain_memory(array: object, writes: bool) -> "
-                     "tuple[int, int, int] | None"),
-             "Address, elements and DataType number of a NumPy array that operations take as it "
-             "is; None for any other array.");
+  module.def(
+      "plain_memory", &plain_memory, nb::arg("array"), nb::arg("writes"),
+      nb::sig("def plain_memory(array: object, writes: bool) -> "
+              "tuple[int, int, int] | None"),
+      "Address, elements and DataType number of an array of NumPy or torch that operations take "
+      "as it is; None for any other array.");
   nb::class_<ArrayView>(module, "ArrayView",
                         "The memory behind a DLPack capsule. Keeps the memory alive.")
       .def(nb::init<nb::handle>(), nb::arg("capsule"))

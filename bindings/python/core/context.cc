@@ -12,11 +12,11 @@
 #include <string>
 #include <tuple>
 
-#include "bindings/python/core/arrays.h"
 #include "bindings/python/core/bindings.h"
 #include "bindings/python/core/errors.h"
 #include "bindings/python/core/gil.h"
 #include "bindings/python/core/handle.h"
+#include "bindings/python/core/plain_array.h"
 #include "bindings/python/core/prepared.h"
 #include "bindings/python/core/request.h"
 #include "bindings/python/core/store.h"
@@ -131,19 +131,19 @@ std::unique_ptr<PyPrepared> prepare_raw(const PyContext& self, const PyRequest& 
                                       self->has_no_thread());
 }
 
-// The fast way for two plain NumPy arrays and an operation without weights or counts. False if the
+// The short way for two plain arrays and an operation without weights or counts. False if the
 // arrays need the general way, which also says what is wrong with them.
-bool run_numpy(const PyContext& self, int kind, nb::handle x, nb::handle y, int op, int algorithm,
+bool run_plain(const PyContext& self, int kind, nb::handle x, nb::handle y, int op, int algorithm,
                Rank root) {
-  NumpyView input;
-  NumpyView output;
+  PlainArray input;
+  PlainArray output;
   if (!input.open(x, false) || !output.open(y, true)) return false;
   const Input from = input.input();
   const Output to = output.output();
   if (from.type != to.type || from.count != to.count) return false;
   PyRequest request(kind, from, to, op, algorithm);
   request.set_peers(root, kNoRank, false);
-  run(self, request.get(), [&] { return keep(nb::make_tuple(x, y)); });
+  run(self, request.get(), [&] { return keep(nb::make_tuple(input.owner(), output.owner())); });
   return true;
 }
 
@@ -258,11 +258,11 @@ void bind_context(nb::module_& module) {
            "Starts an operation on memory given by address.");
   type.def("prepare_raw", &prepare_raw, nb::arg("request"),
            "Prepares an operation on memory given by address.");
-  type.def("run_numpy", &run_numpy, nb::arg("kind"), nb::arg("x"), nb::arg("y"), nb::arg("op") = 1,
+  type.def("run_plain", &run_plain, nb::arg("kind"), nb::arg("x"), nb::arg("y"), nb::arg("op") = 1,
            nb::arg("algorithm") = 0, nb::arg("root") = -1,
-           nb::sig("def run_numpy(self, kind: int, x: object, y: object, op: int = 1, "
+           nb::sig("def run_plain(self, kind: int, x: object, y: object, op: int = 1, "
                    "algorithm: int = 0, root: int = -1) -> bool"),
-           "Runs an operation on two plain NumPy arrays of the same size. False, and nothing has "
+           "Runs an operation on two plain arrays of the same size. False, and nothing has "
            "happened, if they are anything else.");
   type.def(
       "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Context"));

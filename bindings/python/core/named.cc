@@ -17,6 +17,7 @@
 #include "bindings/python/core/errors.h"
 #include "bindings/python/core/gil.h"
 #include "bindings/python/core/handle.h"
+#include "bindings/python/core/plain_array.h"
 #include "bindings/python/core/request.h"
 #include "bindings/python/core/waiting.h"
 
@@ -73,6 +74,24 @@ std::unique_ptr<Operation> start_raw(const PyNamed& self, const std::string& nam
     return open->named.start(name, request.get(), priority);
   }();
   return give(open, std::move(started), request.kept());
+}
+
+// The short way for two plain arrays of the same size and an operation without weights or counts. None if
+// the arrays need the general way.
+nb::object start_plain(const PyNamed& self, const std::string& name, int priority, int kind,
+                       nb::handle x, nb::handle y, int op, int algorithm) {
+  PlainArray input;
+  PlainArray output;
+  if (!input.open(x, false) || !output.open(y, true)) return nb::none();
+  const Input from = input.input();
+  const Output to = output.output();
+  if (from.type != to.type || from.count != to.count) return nb::none();
+  PyRequest request(kind, from, to, op, algorithm);
+  request.set_shape(input.shape());
+  request.set_kept(x.is(y) ? input.owner() : nb::make_tuple(input.owner(), output.owner()));
+  std::unique_ptr<Operation> operation = start_raw(self, name, priority, request);
+  operation->set_result(nb::borrow(y));
+  return nb::cast(std::move(operation));
 }
 
 std::unique_ptr<Operation> start_group_raw(const PyNamed& self, const std::string& name,
@@ -160,6 +179,13 @@ void bind_named(nb::module_& module) {
   type.def("start_raw", &start_raw, nb::arg("name"), nb::arg("priority"), nb::arg("request"),
            "Submits an operation on memory given by address. Ranks compare the shape, if it is "
            "given.");
+  type.def(
+      "start_plain", &start_plain, nb::arg("name"), nb::arg("priority"), nb::arg("kind"),
+      nb::arg("x"), nb::arg("y"), nb::arg("op") = 1, nb::arg("algorithm") = 0,
+      nb::sig("def start_plain(self, name: str, priority: int, kind: int, x: object, y: object, "
+              "op: int = 1, algorithm: int = 0) -> Handle | None"),
+      "Submits an operation on two plain arrays of the same size. None, and nothing has "
+      "happened, if they are anything else.");
   type.def("start_group_raw", &start_group_raw, nb::arg("name"), nb::arg("priority"),
            nb::arg("group"),
            nb::sig("def start_group_raw(self, name: str, priority: int, "

@@ -5,6 +5,7 @@
 #include <weft/weft.h>
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,10 @@ class PyRequest {
   }
   // Copies counts, ranks and weights.
   void set_options(const RequestOptions& options);
+  void set_shape(std::span<const std::size_t> shape) {
+    shape_.assign(shape.begin(), shape.end());
+    request_.shape = shape_;
+  }
   // What lives until the operation is done; None: the memory is the caller's alone.
   void set_kept(nb::object kept) { kept_ = keep(std::move(kept)); }
 

@@ -134,7 +134,7 @@ def input_of(x: Any, what: Collective, op: Optional[int] = None) -> Operand:
     """
     memory = plain_memory(x, False)
     if memory is not None:
-        return Operand(*memory, x.shape, x, x)
+        return _plain(memory, x)
     return _operand(x, _Use(what.name, False, what in _MOVING, op))
 
 
@@ -145,7 +145,7 @@ def output_of(x: Any, what: Collective, op: Optional[int] = None) -> Operand:
     """
     memory = plain_memory(x, True)
     if memory is not None:
-        return Operand(*memory, x.shape, x, x)
+        return _plain(memory, x)
     return _operand(x, _Use(what.name, True, what in _MOVING, op))
 
 
@@ -156,8 +156,14 @@ def memory_of(x: Any, what: str, writes: bool, moves: bool = False) -> Operand:
     """
     memory = plain_memory(x, writes)
     if memory is not None:
-        return Operand(*memory, x.shape, x, x)
+        return _plain(memory, x)
     return _operand(x, _Use(what, writes, moves))
+
+
+def _plain(memory: Tuple[int, int, int], x: Any) -> Operand:
+    """A tensor alone does not keep its memory, as it may get another storage."""
+    owner = x if isinstance(x, np.ndarray) else x.detach()
+    return Operand(*memory, tuple(x.shape), owner, x)
 
 
 def check_prepared(x: Operand, what: str) -> None:

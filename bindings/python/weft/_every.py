@@ -29,7 +29,7 @@ def _starting(
     """The function that takes what `run` takes, and starts the operation."""
 
     def start(self: Operations, *args: P.args, **options: P.kwargs) -> Handle:
-        instead = Instead(self, self._start)
+        instead = _Starting(self, self._start)
         run(instead, *args, **options)
         handle: Handle = instead.made
         return handle
@@ -58,11 +58,18 @@ class Operations:
     def _start(self, call: Call) -> Handle:
         raise NotImplementedError
 
-    def run_numpy(
+    def run_plain(
         self, kind: int, x: Any, y: Any, op: int = 1, algorithm: int = 0, root: int = -1
     ) -> bool:
-        """A short way for plain NumPy arrays. False: there is none, and nothing has happened."""
+        """A short way for plain arrays of NumPy and torch. False: there is none, and nothing has
+        happened."""
         return False
+
+    def start_plain(
+        self, kind: int, x: Any, y: Any, op: int = 1, algorithm: int = 0
+    ) -> Optional[Handle]:
+        """The same for starting. None: there is none."""
+        return None
 
     def neighbor_allreduce(
         self,
@@ -89,9 +96,9 @@ class Operations:
         """
         how = ops.compressed(compression, feedback, getattr(x, "shape", None))
         if self_weight is None and src_weights is None and dst_weights is None and not push_sum:
-            if type(x) is _ndarray and not how:
+            if not how and (out is not None or type(x) is _ndarray):
                 y = _empty_like(x, None, "C") if out is None else out
-                if self.run_numpy(_NEIGHBOR_ALLREDUCE, x, y):
+                if self.run_plain(_NEIGHBOR_ALLREDUCE, x, y):
                     return y  # type: ignore[return-value]
         weights = _weights(self_weight, src_weights, dst_weights, push_sum)
         weights.update(how)
@@ -154,9 +161,9 @@ class Operations:
             **ops.compressed(compression, feedback, getattr(x, "shape", None)),
             **ops.with_bits(bits),
         }
-        if type(x) is _ndarray and not more:
+        if not more and (out is not None or type(x) is _ndarray):
             y = _empty_like(x, None, "C") if out is None else out
-            if self.run_numpy(_ALLREDUCE, x, y, number, how):
+            if self.run_plain(_ALLREDUCE, x, y, number, how):
                 return y  # type: ignore[return-value]
         options = {"op": number, "algorithm": how, **more}
         return self._run(ops.same_shape(Collective.allreduce, x, out, options))
@@ -353,6 +360,16 @@ class Instead(Operations):
 
     def _run(self, call: Call) -> None:
         self.made = self._do(call)
+
+
+class _Starting(Instead):
+    """Of a call that starts."""
+
+    def run_plain(
+        self, kind: int, x: Any, y: Any, op: int = 1, algorithm: int = 0, root: int = -1
+    ) -> bool:
+        self.made = self._of.start_plain(kind, x, y, op, algorithm)
+        return self.made is not None
 
 
 def _weights(

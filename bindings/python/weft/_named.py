@@ -140,6 +140,19 @@ class Name(Operations):
         self.size = named.size
         self.graph = named.graph
 
+    def run_plain(
+        self, kind: int, x: Any, y: Any, op: int = 1, algorithm: int = 0, root: int = -1
+    ) -> bool:
+        handle = self.start_plain(kind, x, y, op, algorithm)
+        if handle is not None:
+            handle.wait()
+        return handle is not None
+
+    def start_plain(
+        self, kind: int, x: Any, y: Any, op: int = 1, algorithm: int = 0
+    ) -> Optional[Handle]:
+        return self._named.start_plain(self._name, self._priority, kind, x, y, op, algorithm)
+
     def _run(self, call: Call) -> Any:
         return self._start(call).wait()
 

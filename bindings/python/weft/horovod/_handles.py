@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any, Callable, Dict, NamedTuple, Protocol, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Protocol, Union
 
 
 class Operation(Protocol):
@@ -25,7 +25,7 @@ class CallableHandle(Protocol):
 
 class _Started(NamedTuple):
     operation: Operation
-    result: Callable[[], Any]  # of the operation, when it is done
+    result: Optional[Callable[[], Any]]  # of the operation, when it is done
 
 
 _started: Dict[int, _Started] = {}
@@ -33,8 +33,9 @@ _lock = threading.Lock()
 _numbers = itertools.count()
 
 
-def keep(operation: Operation, result: Callable[[], Any]) -> int:
-    """The handle of a started operation. result: makes its result when it is done."""
+def keep(operation: Operation, result: Optional[Callable[[], Any]] = None) -> int:
+    """The handle of a started operation. result: makes its result when it is done. Without it the result is
+    what wait() returns."""
     number = next(_numbers)
     with _lock:
         _started[number] = _Started(operation, result)
@@ -63,5 +64,5 @@ def synchronize(handle: Union[int, CallableHandle]) -> Any:
         found = _started.pop(handle, None)
     if found is None:
         raise ValueError(f"there is no handle {handle}, or it was waited for already")
-    found.operation.wait()
-    return found.result()
+    waited = found.operation.wait()
+    return waited if found.result is None else found.result()

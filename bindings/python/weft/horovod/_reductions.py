@@ -96,6 +96,10 @@ class Reduction:
         return keep(self._one(x, y), lambda: scaled(self._divided([y])[0], self.postscale))
 
     def start_in_place(self, tensor: torch.Tensor) -> int:
+        if self._is_plain(tensor):
+            operation = self.team.allreduce_plain(self.title, tensor, tensor, self.op)
+            if operation is not None:
+                return keep(operation)
         x = in_place(tensor, "allreduce_")
         if self.prescale != 1.0:
             x.copy_(scaled(x, self.prescale))
@@ -116,6 +120,12 @@ class Reduction:
                 each.copy_(scaled(each, self.prescale))
         results = list(tensors)
         return keep(self._group(xs, xs), lambda: self._finished(xs, results))
+
+    def _is_plain(self, tensor: torch.Tensor) -> bool:
+        """Whether Weft computes all that was asked for."""
+        if self.factors != (1.0, 1.0) or self.encoding != "none" or self.op == Adasum:
+            return False
+        return isinstance(tensor, torch.Tensor) and not averages_integers(self.op, (tensor,))
 
     def _finished(self, blocks: Tensors, results: List[torch.Tensor]) -> List[torch.Tensor]:
         for each in self._divided(blocks):

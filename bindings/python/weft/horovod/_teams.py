@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from typing import Any, Dict, List, Optional, Sequence
 
+import torch
+
 from weft._context import Context
-from weft._core import Handle
+from weft._core import Collective, Handle
 from weft._errors import InvalidArgument
 from weft._named import Name, Named
-from weft._operations import Call
+from weft._operations import Call, op_number
 from weft.horovod import _timeline
 
+_ALLREDUCE = int(Collective.allreduce)
 GLOBAL = 0  # the number of the set of all ranks
 
 
@@ -63,6 +66,13 @@ class Team:
     def by_name(self, title: str) -> Name:
         """The operations under this name."""
         return _timeline.TimedName(self.named, title, 0)
+
+    def allreduce_plain(
+        self, title: str, x: torch.Tensor, y: torch.Tensor, op: str
+    ) -> Optional[Handle]:
+        """Starts an allreduce of plain tensors in a short way. None: there is none."""
+        handle = self.named.start_plain(title, 0, _ALLREDUCE, x, y, op_number(op))
+        return None if handle is None else _timeline.add(title, "allreduce", handle)
 
     def start_group(self, title: str, calls: Sequence[Call]) -> Handle:
         """Starts operations of one kind, which run together."""

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from weft._core import Handle
+from weft._core import Collective, Handle
 from weft._named import Name
 from weft._operations import Call
 
@@ -106,6 +106,12 @@ def add(name: str, kind: str, handle: Handle) -> Handle:
 
 class TimedName(Name):
     """The operations under a name, which are put on the timeline."""
+
+    def start_plain(
+        self, kind: int, x: Any, y: Any, op: int = 1, algorithm: int = 0
+    ) -> Optional[Handle]:
+        handle = super().start_plain(kind, x, y, op, algorithm)
+        return None if handle is None else add(self._name, Collective(kind).name, handle)
 
     def _start(self, call: Call) -> Handle:
         return add(self._name, call.kind.name, super()._start(call))
