@@ -176,7 +176,10 @@ void Failures::fail(const Status& status, bool touched_output) {
     lane_.trace().add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));
     control_.tell_failure(status);
     if (!first_.note(failure)) return lane_.fail(first_.status());
-    log(LogLevel::error, failure.to_string());
+    // A context that goes on says who is gone, by the rank's number in it, when it has healed.
+    const bool goes_on = config_.on_death == OnDeath::skip &&
+                         (status.code() == Code::peer_died || status.code() == Code::peer_left);
+    log(goes_on ? LogLevel::debug : LogLevel::error, failure.to_string());
   }
   lane_.fail(failure);
 }
