@@ -29,26 +29,30 @@ Reduction reduction_of(ReduceOp op) {
   return Reduction::sum;
 }
 
+Status check_operator(std::string_view what, DataType type, ReduceOp op) {
+  if (op == ReduceOp::average && !is_floating(type)) {
+    return invalid(fmt::format("{}: the average of {} has no meaning; use sum, or a floating type",
+                               what, name(type)));
+  }
+  return check_reduction(type, reduction_of(op));
+}
+
 }  // namespace
 
 // An average is a weighted sum, divided.
 Status Binder::bind_reduction(std::string_view what, Call& call, DataType type, ReduceOp op,
                               int ranks) {
-  if (op == ReduceOp::average && !is_floating(type)) {
-    return invalid(fmt::format("{}: the average of {} has no meaning; use sum, or a floating type",
-                               what, name(type)));
-  }
+  WEFT_RETURN_IF_ERROR(check_operator(what, type, op));
   call.reduction = reduction_of(op);
   const Mean mean = op == ReduceOp::average ? mean_of(static_cast<std::size_t>(ranks)) : Mean();
   call.scale = mean.weight;
   call.divisor = mean.divisor;
-  return check_reduction(type, call.reduction);
+  return {};
 }
 
-Status Binder::check_allreduce_operands(const Request& request, int size) {
+Status Binder::check_allreduce_operands(const Request& request) {
   WEFT_RETURN_IF_ERROR(check_same_count("allreduce", request.input, request.output));
-  Call call;
-  return bind_reduction("allreduce", call, request.input.type, request.op, size);
+  return check_operator("allreduce", request.input.type, request.op);
 }
 
 Status Binder::check_root(std::string_view what, Rank root) const {

@@ -43,7 +43,7 @@ class Binder {
   [[nodiscard]] Status bind_encoded_neighbors(const Request& request, std::size_t bytes,
                                               BoundCall& bound_call, std::vector<Term>& weights);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
-  [[nodiscard]] static Status check_allreduce_operands(const Request& request, int size);
+  [[nodiscard]] static Status check_allreduce_operands(const Request& request);
   // The connection to another rank. An error names the operation `what`.
   [[nodiscard]] Result<PeerConnection*> other_rank(std::string_view what, Rank rank);
 

@@ -69,8 +69,7 @@ Status Context::Core::NamedHost::check(const Request& request) {
     const Lane::Hold hold(core_->lane_);
     WEFT_RETURN_IF_ERROR(core_->nccl_.job_of(request).status());
   }
-  if (request.collective == Collective::allreduce)
-    return Binder::check_allreduce_operands(request, size());
+  if (request.collective == Collective::allreduce) return Binder::check_allreduce_operands(request);
   if (request.collective == Collective::neighbor_allreduce ||
       request.collective == Collective::pair_average ||
       request.collective == Collective::group_average)

@@ -85,7 +85,7 @@ bool are_equal(const NeighborWeights* a, const NeighborWeights* b) {
 NamedWeights weights_of(const Work& work) {
   const NeighborWeights* const first = work.request().weights;
   const bool are_one = std::ranges::all_of(
-      work.requests, [&](const auto& each) { return are_equal(each->get().weights, first); });
+      work.requests, [&](const auto& each) { return are_equal(each.weights, first); });
   if (!are_one) return NamedWeights::several;
   return first == nullptr || first->names_none() ? NamedWeights::none : NamedWeights::one;
 }
@@ -125,9 +125,9 @@ NamedRequest named_request_of(const Work& work) {
   request.weights = weights_of(work);
   request.priority = work.priority;
   if (first.collective == Collective::barrier) return request;
-  for (const auto& each : work.requests)
-    request.tensors.push_back(
-        {type_of(each->get()), common_count(each->get()), shape_in_common(each->get())});
+  request.tensors.reserve(work.requests.size());
+  for (const Request& each : work.requests)
+    request.tensors.push_back({type_of(each), common_count(each), shape_in_common(each)});
   return request;
 }
 
@@ -238,20 +238,16 @@ void AllWorks::send_messages() {
 void AllWorks::decide(std::vector<Decision> decisions, std::int64_t now) {
   if (const std::uint64_t told = tuning_.note(decisions, now); told != 0)
     negotiator_.tell_all(told);
-  std::vector<Run> runs;
+  auto decided = std::make_shared<std::vector<Decided>>();
   for (Decision& decision : decisions) {
     std::shared_ptr<Work> work = work_of(decision.request.name);
     switch (decision.kind) {
-      case Decision::Kind::run: {
+      case Decision::Kind::run:
         if (work != nullptr) work->is_running = true;
         heard_ns_ = now;
-        std::vector<NamedTensor> tensors = std::exchange(decision.request.tensors, {});
-        if (tensors.empty()) tensors.emplace_back();
-        const auto request = std::make_shared<const NamedRequest>(std::move(decision.request));
-        for (std::size_t t = 0; t < tensors.size(); ++t)
-          runs.push_back({work, t, request, std::move(tensors[t])});
+        if (decision.request.tensors.empty()) decision.request.tensors.emplace_back();
+        decided->push_back({std::move(work), std::move(decision.request)});
         break;
-      }
       case Decision::Kind::fail:
         if (work != nullptr) {
           works_.erase(work->name);
@@ -269,27 +265,40 @@ void AllWorks::decide(std::vector<Decision> decisions, std::int64_t now) {
         break;
     }
   }
-  if (!runs.empty()) run(std::move(runs));
+  if (!decided->empty()) run(decided);
 }
 
-void AllWorks::run(std::vector<Run> runs) {
+void AllWorks::run(const AllDecided& decided) {
+  std::vector<Run> runs;
   std::vector<FuseItem> items;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const Run& each = runs[i];
-    items.push_back({key_of(*each.request, each.shape.type, i - each.tensor),
-                     each.shape.count * size_of(each.shape.type), !is_fusable(*each.request)});
+  std::size_t tensors = 0;
+  for (const Decided& each : *decided) tensors += each.request.tensors.size();
+  runs.reserve(tensors);
+  items.reserve(tensors);
+  for (const Decided& each : *decided) {
+    const NamedRequest& request = each.request;
+    const bool is_alone = !is_fusable(request);
+    const std::size_t first = runs.size();
+    for (const NamedTensor& tensor : request.tensors) {
+      items.push_back(
+          {key_of(request, tensor.type, first), tensor.count * size_of(tensor.type), is_alone});
+      runs.push_back({&each, runs.size() - first});
+    }
   }
   std::vector<FuseBatch> all = plan_batches(items, tuning_.limits());
   std::size_t bytes = 0;
   for (const FuseBatch& planned : all) bytes += planned.bytes;
   for (FuseBatch& planned : all) {
     Batch batch;
+    batch.decided = decided;
     if (bytes != 0) batch.share = static_cast<double>(planned.bytes) / static_cast<double>(bytes);
     batch.parts = std::move(planned.parts);
-    for (const FusePart& part : batch.parts) batch.runs.push_back(std::move(runs[part.item]));
+    batch.runs.reserve(batch.parts.size());
+    for (const FusePart& part : batch.parts) batch.runs.push_back(runs[part.item]);
     batches_.add(batch.runs.size());
     for (const Run& each : batch.runs)
-      if (each.work != nullptr && each.tensor == 0) timeline_.runs(*each.work, batch.runs.size());
+      if (each.tensor == 0 && each.work() != nullptr)
+        timeline_.runs(*each.work(), batch.runs.size());
     if (const Status status = begin(batch, planned.bytes); !status.ok()) return host_.fail(status);
     running_.push_back(std::move(batch));
   }
@@ -297,8 +306,8 @@ void AllWorks::run(std::vector<Run> runs) {
 
 Status AllWorks::begin(Batch& batch, std::size_t bytes) {
   const Run& run = batch.runs.front();
-  if (batch.runs.size() > 1 || run.work == nullptr) return begin_set(batch, bytes);
-  return begin_alone(batch, run.work->requests[run.tensor]->get());
+  if (batch.runs.size() > 1 || run.work() == nullptr) return begin_set(batch, bytes);
+  return begin_alone(batch, run.request());
 }
 
 // A large tensor may be GPU memory. What is fused never is, so ranks do not vote on it.
@@ -315,40 +324,40 @@ Status AllWorks::begin_alone(Batch& batch, const Request& given) {
 // Encoders and networks need memory in one piece.
 Status AllWorks::begin_set(Batch& batch, std::size_t bytes) {
   const Run& first = batch.runs.front();
-  const bool is_broadcast = first.request->collective == Collective::broadcast;
+  const NamedRequest& common = first.of->request;
+  const bool is_broadcast = common.collective == Collective::broadcast;
   const bool is_alone =
       batch.runs.size() == 1;  // the rank has joined: all is as on the other ranks
   std::vector<FusedTensor> tensors;
+  tensors.reserve(batch.runs.size());
   for (std::size_t i = 0; i < batch.runs.size(); ++i) {
     const Run& run = batch.runs[i];
     FusedTensor& tensor = tensors.emplace_back();
     tensor.offset = batch.parts[i].offset;
-    tensor.bytes = run.shape.count * size_of(run.shape.type);
-    if (run.work == nullptr) continue;
-    const Request& request = run.work->requests[run.tensor]->get();
-    tensor.input = request.input.data;
-    tensor.output = request.output.data;
+    tensor.bytes = run.shape().count * size_of(run.shape().type);
+    if (run.work() == nullptr) continue;
+    tensor.input = run.request().input.data;
+    tensor.output = run.request().output.data;
   }
-  const bool reads_in_place =
-      host_.is_one_machine() && first.request->compression == Compression::none;
+  const bool reads_in_place = host_.is_one_machine() && common.compression == Compression::none;
   const FusedSet::Kind kind = is_broadcast     ? FusedSet::Kind::overwriting
                               : reads_in_place ? FusedSet::Kind::in_place
                                                : FusedSet::Kind::packed;
   WEFT_ASSIGN(batch.set, FusedSet::make(kind, std::move(tensors), bytes, buffers_));
-  if (!is_broadcast || first.request->root == host_.rank()) batch.set->pack();
-  const std::size_t count = is_alone ? first.shape.count : bytes / size_of(first.shape.type);
+  if (!is_broadcast || common.root == host_.rank()) batch.set->pack();
+  const std::size_t count = is_alone ? first.shape().count : bytes / size_of(first.shape().type);
   Request request;
-  request.collective = first.request->collective;
-  request.op = first.request->op;
-  request.algorithm = first.request->algorithm;
-  request.bits = first.request->bits;
-  request.compression = first.request->compression;
-  request.low_rank.rank = first.request->low_rank;
-  request.root = first.request->root;
-  if (is_alone) request.shape = first.shape.shape;
-  if (first.work != nullptr) request.weights = first.work->requests[first.tensor]->get().weights;
-  request.input = in(batch.set->input_buffer(), count, first.shape.type);
-  request.output = out(batch.set->output_buffer(), count, first.shape.type);
+  request.collective = common.collective;
+  request.op = common.op;
+  request.algorithm = common.algorithm;
+  request.bits = common.bits;
+  request.compression = common.compression;
+  request.low_rank.rank = common.low_rank;
+  request.root = common.root;
+  if (is_alone) request.shape = first.shape().shape;
+  if (first.work() != nullptr) request.weights = first.request().weights;
+  request.input = in(batch.set->input_buffer(), count, first.shape().type);
+  request.output = out(batch.set->output_buffer(), count, first.shape().type);
   WEFT_RETURN_IF_ERROR(lend_residuals(batch, request));
   WEFT_ASSIGN(batch.operation, host_.begin(request, {.piece_bytes = tuning_.piece_bytes(),
                                                      .share = batch.share,
@@ -361,9 +370,8 @@ Status AllWorks::begin_set(Batch& batch, std::size_t bytes) {
 // The residuals of the tensors become one, as the tensors do.
 Status AllWorks::lend_residuals(Batch& batch, Request& request) {
   request.feedback = nullptr;
-  const bool has_any = std::ranges::any_of(batch.runs, [](const Run& run) {
-    return residual_of(run.work.get(), run.tensor) != nullptr;
-  });
+  const bool has_any = std::ranges::any_of(
+      batch.runs, [](const Run& run) { return residual_of(run.work(), run.tensor) != nullptr; });
   if (!has_any) return {};
   request.feedback = &batch.feedback.emplace();
   batch.count = request.input.count;
@@ -384,7 +392,7 @@ template <typename Exchange>
 Status AllWorks::exchange_residuals(Batch& batch, Exchange exchange) {
   WEFT_ASSIGN(ResidualUse all, ResidualUse::begin(&*batch.feedback, "batch", batch.count));
   for (std::size_t i = 0; i < batch.runs.size(); ++i) {
-    ResidualUse* const own = residual_of(batch.runs[i].work.get(), batch.runs[i].tensor);
+    ResidualUse* const own = residual_of(batch.runs[i].work(), batch.runs[i].tensor);
     if (own == nullptr) continue;
     const std::size_t offset = batch.parts[i].offset / sizeof(float);
     batch.runs.size() == 1 ? all.swap(*own)
@@ -402,7 +410,7 @@ void AllWorks::finish(Batch& batch) {
     batch.set->give_back(buffers_);
   }
   for (const Run& run : batch.runs)
-    if (run.work != nullptr) end_one(run.work, status);
+    if (run.work() != nullptr) end_one(run.of->work, status);
 }
 
 void AllWorks::end_one(const std::shared_ptr<Work>& work, const Status& status) {

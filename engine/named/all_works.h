@@ -56,15 +56,26 @@ class AllWorks {
   void add_to(Named::Usage& usage) const;
 
  private:
-  // A tensor that is about to run. The work is null at a rank that has joined.
-  struct Run {
+  // What runs. The work is null at a rank that has joined.
+  struct Decided {
     std::shared_ptr<Work> work;
-    std::size_t tensor = 0;                       // of the group
-    std::shared_ptr<const NamedRequest> request;  // of all tensors of the group, without them
-    NamedTensor shape;
+    NamedRequest request;  // with a tensor at least
   };
+  // A tensor of it.
+  struct Run {
+    const Decided* of = nullptr;
+    std::size_t tensor = 0;  // of the group
+
+    [[nodiscard]] Work* work() const { return of->work.get(); }
+    [[nodiscard]] const NamedTensor& shape() const { return of->request.tensors[tensor]; }
+    // That of this rank, which has not joined.
+    [[nodiscard]] const Request& request() const { return of->work->requests[tensor]; }
+  };
+  // All that runs in one cycle. Its batches share it.
+  using AllDecided = std::shared_ptr<const std::vector<Decided>>;
   // An operation that runs, for one tensor or several.
   struct Batch {
+    AllDecided decided;
     std::vector<Run> runs;
     std::vector<FusePart> parts;
     std::optional<FusedSet> set;            // of fused tensors, or zeros of a rank that has joined
@@ -79,7 +90,7 @@ class AllWorks {
   // Carries out what one cycle has decided. All ranks fuse alike, because they fuse what a cycle
   // has decided.
   void decide(std::vector<Decision> decisions, std::int64_t now);
-  void run(std::vector<Run> runs);
+  void run(const AllDecided& decided);
   [[nodiscard]] Status begin(Batch& batch, std::size_t bytes);
   [[nodiscard]] Status begin_alone(Batch& batch, const Request& request);
   [[nodiscard]] Status begin_set(Batch& batch, std::size_t bytes);

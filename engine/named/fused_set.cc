@@ -36,6 +36,7 @@ Result<FusedSet> FusedSet::make(Kind kind, std::vector<FusedTensor> tensors, std
   if (!is_overwriting) {
     WEFT_ASSIGN(set.out_, buffers.take(bytes));
   }
+  set.members_.reserve(tensors.size());
   for (const FusedTensor& tensor : tensors) {
     Member& member = set.members_.emplace_back(Member{tensor, 0, 0});
     if (kind == Kind::in_place && bytes <= kLargestListed) set.place(member);
@@ -76,7 +77,8 @@ void FusedSet::pack() const {
       std::memcpy(at + member.read, static_cast<const std::byte*>(member.input) + member.read,
                   given - member.read);
     }
-    std::memset(at + given, 0, fused_bytes(member.bytes) - given);
+    if (const std::size_t gap = fused_bytes(member.bytes) - given; gap != 0)
+      std::memset(at + given, 0, gap);
   }
 }
 

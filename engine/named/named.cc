@@ -84,10 +84,8 @@ Result<Handle> NamedObject::submit(std::string_view name, std::span<const Reques
   }
   work->name = name;
   work->priority = priority;
-  for (const Request& each : requests) {
-    WEFT_RETURN_IF_ERROR(host_->check(each));
-    work->requests.push_back(std::make_unique<OwnedRequest>(each, host_->bits()));
-  }
+  for (const Request& each : requests) WEFT_RETURN_IF_ERROR(host_->check(each));
+  work->requests.assign(requests, host_->bits());
   if (named::is_of_neighbors(work->request().collective)) {
     std::shared_ptr<const named::GraphOfCalls> graph;
     {
@@ -263,7 +261,7 @@ Status NamedObject::place(Work& work) const {
   Request placed = work.request();
   WEFT_RETURN_IF_ERROR(operands->place({&placed, 1}, in, out));
   WEFT_RETURN_IF_ERROR(operands->bring());
-  work.requests.front()->put(placed.input.data, placed.output.data);
+  work.requests.put(placed.input.data, placed.output.data);
   work.input_on_gpu = operands->input_on_gpu();
   return {};
 }

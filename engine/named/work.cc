@@ -129,6 +129,27 @@ Result<Edges> edges_of_group(const Request& request, Rank rank, int size) {
 
 }  // namespace
 
+void Requests::assign(std::span<const Request> given, Bits bits) {
+  const auto names_more = [](const Request& each) {
+    return !each.counts.empty() || !each.receive_counts.empty() || !each.group.empty() ||
+           each.weights != nullptr || each.feedback != nullptr;
+  };
+  std::size_t extents = 0;
+  for (const Request& each : given) extents += each.shape.size();
+  extents_.reserve(extents);  // the requests point there
+  all_.reserve(given.size());
+  for (const Request& each : given) {
+    if (names_more(each)) {
+      all_.push_back(owned_.emplace_back(std::make_unique<OwnedRequest>(each, bits))->get());
+      continue;
+    }
+    Request& copy = all_.emplace_back(each);
+    if (copy.bits == Bits::automatic) copy.bits = bits;
+    const auto shape = extents_.insert(extents_.end(), each.shape.begin(), each.shape.end());
+    copy.shape = {shape, each.shape.size()};
+  }
+}
+
 Status check_parts(const Request& request, const Edges& edges) {
   const std::string_view what = name(request.collective);
   if (request.collective == Collective::send) return {};

@@ -53,14 +53,37 @@ struct GraphOfCalls {
 // Whether the operation is matched on its edges. The others are operations of all ranks.
 [[nodiscard]] bool is_of_neighbors(Collective collective);
 
+// Copies of the requests of a work, with what they name but the tensors. A group has thousands of requests
+// that name nothing but extents, so those share one allocation.
+class Requests {
+ public:
+  // `bits`: in place of Bits::automatic.
+  void assign(std::span<const Request> given, Bits bits);
+
+  [[nodiscard]] std::size_t size() const { return all_.size(); }
+  [[nodiscard]] const Request& operator[](std::size_t i) const { return all_[i]; }
+  [[nodiscard]] auto begin() const { return all_.begin(); }
+  [[nodiscard]] auto end() const { return all_.end(); }
+  // Other memory for the tensors of the first one.
+  void put(const void* input, void* output) {
+    all_.front().input.data = input;
+    all_.front().output.data = output;
+  }
+
+ private:
+  std::vector<Request> all_;
+  std::vector<std::size_t> extents_;
+  std::vector<std::unique_ptr<OwnedRequest>> owned_;  // of those that name more
+};
+
 // One submission.
 struct Work {
   std::string name;
   std::uint32_t number = 0;  // of the submission
   int priority = 0;
-  std::vector<std::unique_ptr<OwnedRequest>> requests;  // several: a group
-  std::optional<Edges> edges;                           // of an operation of neighbors
-  std::shared_ptr<Operation> operation;                 // the handle's
+  Requests requests;                     // several: a group
+  std::optional<Edges> edges;            // of an operation of neighbors
+  std::shared_ptr<Operation> operation;  // the handle's
   std::int64_t submitted_ns = 0;
   bool is_running = false;  // the ranks have agreed on it
   std::size_t left = 0;     // tensors of the group that have not ended
@@ -75,7 +98,7 @@ struct Work {
   const void* input_on_gpu = nullptr;
   Status status;  // the first error of a tensor
 
-  [[nodiscard]] const Request& request() const { return requests.front()->get(); }
+  [[nodiscard]] const Request& request() const { return requests[0]; }
 };
 
 // A name that waits for a rank that has left. `rank` is kNoRank if there is none.

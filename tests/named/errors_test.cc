@@ -74,6 +74,14 @@ TEST_P(NamedErrors, ShapesAreComparedWhereTheyAreGiven) {
                     .output = out(y.data(), 6),
                     .shape = shape};
     expect_names(named->run("w", request), Code::mismatch, {"w: ", "rank 1", "(2, 3)", "(3, 2)"});
+    std::vector<std::size_t> extents(shape, shape + 2);  // the caller's again after the call
+    std::vector<Request> group(100, request);
+    for (Request& each : group) each.shape = extents;
+    Result<Handle> started = named->start_group("g", group);
+    ASSERT_TRUE(started.ok());
+    extents.assign(2, 7);
+    group.clear();
+    expect_names(started->wait(), Code::mismatch, {"g: ", "(2, 3)", "(3, 2)"});
     request.collective = Collective::pair_average;
     request.peer = 1 - context.rank();
     expect_names(named->run("w", request), Code::mismatch, {"w: ", "(2, 3)", "(3, 2)"});
