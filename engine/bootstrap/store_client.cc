@@ -12,9 +12,10 @@ namespace {
 // After its deadline a wait lasts at most this much longer, until the rendezvous has said which
 // ranks are missing.
 constexpr std::int64_t kLastWordsMs = 1000;
-// How long a request waits for a rendezvous that has not answered the one before it until its
-// deadline. Otherwise a call that needs several values would wait a deadline for each. A request that
-// asks for what is there now shows nothing: its network may be back in a moment.
+// How long a network may be away: then TCP ends the connection (TCP_USER_TIMEOUT in net.cc).
+constexpr std::int64_t kOutageMs = 15'000;
+// How long a request waits for a rendezvous that has been silent for longer. Otherwise a call that needs several
+// values would wait a deadline for each.
 constexpr std::int64_t kSilentMs = 100;
 
 std::chrono::steady_clock::time_point steady(Deadline deadline) {
@@ -87,15 +88,22 @@ Status StoreClient::goodbye(Deadline deadline) {
 Reply StoreClient::ask(BoardRequest request, Deadline deadline) {
   const bool has_last_words = request.kind != BoardRequest::Kind::leave;
   const bool waits = !deadline.passed();
-  bool is_silent = false;
+  const std::int64_t begin_ns = now_ns();
+  std::int64_t silent_since_ns = 0;
   {
     const std::lock_guard lock(mutex_);
     if (!broken_.ok()) return {0, broken_, {}};
     request.id = ++last_id_;
     open_.emplace(request.id, std::nullopt);
-    is_silent = is_silent_;
+    silent_since_ns = silent_since_ns_;
   }
-  if (is_silent) deadline = earlier(deadline, kSilentMs);
+  const bool is_silent = silent_since_ns != 0;
+  if (is_silent) {
+    const std::int64_t back_ns =
+        silent_since_ns + std::min(put_deadline_ms_, kOutageMs) * 1'000'000;
+    const std::int64_t end_ns = std::max(back_ns, Deadline::after_ms(kSilentMs).ns());
+    deadline = Deadline::at_ns(std::min(deadline.ns(), end_ns));
+  }
   // If the request cannot be sent, break_off() answers it with the reason, and await() returns
   // that.
   if (const Status sent = send(request, deadline); !sent.ok()) break_off(sent);
@@ -107,7 +115,7 @@ Reply StoreClient::ask(BoardRequest request, Deadline deadline) {
   const std::lock_guard lock(mutex_);
   open_.erase(request.id);
   if (reply) return *std::move(reply);
-  is_silent_ |= waits;
+  if (waits && silent_since_ns_ == 0) silent_since_ns_ = begin_ns;
   return {request.id, Status(Code::timed_out, "the rendezvous does not answer"), {}};
 }
 
@@ -123,7 +131,7 @@ std::optional<Reply> StoreClient::await(RequestId id, Deadline deadline) {
 
 void StoreClient::deliver(const Reply& reply) {
   const std::lock_guard lock(mutex_);
-  is_silent_ = false;
+  silent_since_ns_ = 0;
   const auto slot = open_.find(reply.id);
   if (slot == open_.end() || slot->second) return;  // no longer waited for, or never requested
   slot->second = reply;

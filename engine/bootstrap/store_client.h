@@ -56,7 +56,8 @@ class StoreClient : public Store {
   std::map<RequestId, std::optional<Reply>> open_;  // requests, with the reply once it has come
   Status broken_;
   bool left_ = false;
-  bool is_silent_ = false;  // the rendezvous did not answer, and nothing has come since
+  // When the first request was sent that the rendezvous did not answer, if nothing has come since; else 0.
+  std::int64_t silent_since_ns_ = 0;
 };
 
 }  // namespace weft

@@ -235,8 +235,8 @@ Result<Named> Context::named(const NamedOptions& options) {
 
 Result<std::unique_ptr<Context>> Context::split(int color, int key) {
   if (is_forked_child()) return forked_child_error("split");
-  if (healing_) WEFT_RETURN_IF_ERROR(healing_->check_inside("split"));
-  WEFT_ASSIGN(std::shared_ptr<Core> core, core()->split(color, key));
+  WEFT_ASSIGN(std::shared_ptr<Core> core,
+              healing_ ? healing_->split(color, key) : core()->split(color, key));
   if (core == nullptr) return std::unique_ptr<Context>();
   return std::unique_ptr<Context>(new Context(std::move(core)));
 }

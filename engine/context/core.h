@@ -46,6 +46,13 @@ namespace weft {
 // 0…size-1.
 [[nodiscard]] std::vector<Rank> ranks_of_size(int size);
 
+// What a rank says in split().
+struct SplitChoice {
+  std::int32_t color;  // negative: none
+  std::int32_t key;
+};
+static_assert(sizeof(SplitChoice) == 2 * sizeof(std::int32_t));
+
 // Threads: every function may be called by any thread. The parts belong to the holder of the lane's
 // token, which the functions take.
 class Context::Core : public std::enable_shared_from_this<Context::Core>, private MetricSource {
@@ -54,6 +61,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   static Result<std::shared_ptr<Core>> open(const Config& config, std::shared_ptr<Store> store);
   // The core of a new context of the ranks with this color; null for kNoColor. Collective.
   Result<std::shared_ptr<Core>> split(int color, int key);
+  // Of ranks that know the choices of all.
+  Result<std::shared_ptr<Core>> split(const std::vector<SplitChoice>& choices);
   enum class Extra : std::uint8_t { none, mail };
   // The core of a new context of these ranks, for a purpose. Collective over them. `number` tells it apart
   // from others of that purpose and these ranks.

@@ -111,6 +111,11 @@ std::shared_ptr<Context::Healing::Call> Context::Healing::new_call(const Request
 
 // As long as nobody dies, this is a call of the core and two turns of the mutex.
 Status Context::Healing::run(const Request& request) {
+  Present where;
+  return run(request, where);
+}
+
+Status Context::Healing::run(const Request& request, Present& where) {
   std::shared_ptr<Call> call;
   Present in;
   Translated here;
@@ -126,6 +131,7 @@ Status Context::Healing::run(const Request& request) {
     else if (status.ok())
       in = call->in = present_;
     if (in == nullptr) {
+      if (!failed_.empty()) where = failed_.back();
       end(*call, std::move(status));
       return call->status;
     }
@@ -144,9 +150,10 @@ Status Context::Healing::run(const Request& request) {
     }
     changed_.notify_all();
   }
-  if (is_gone(status)) return finish(*call);
-  settle(*call, in, status);
-  return call->status;
+  if (!is_gone(status)) settle(*call, in, status);
+  const Status ended = is_gone(status) ? finish(*call) : call->status;
+  where = call->ended_in;
+  return ended;
 }
 
 Result<Handle> Context::Healing::start(const Request& request) {
@@ -227,6 +234,7 @@ void Context::Healing::settle(Call& call, const Present& in, const Status& statu
 }
 
 void Context::Healing::end(Call& call, Status status) {
+  if (call.ended_in == nullptr) call.ended_in = call.in;
   call.finish(std::move(status));
   if (call.index != kNotCounted) done_ = std::max(done_, call.index + 1);
   std::erase_if(in_flight_, [&](const auto& each) { return each.get() == &call; });
@@ -305,12 +313,14 @@ void Context::Healing::begin_again(Call& call) {
   const Request& request = call.request.get();
   const bool is_new = call.in == nullptr;
   call.handle = Handle();
-  call.in = present_;
-  if (call.index != kNotCounted && call.index < resumed_at_) return end(call, rest(request));
+  const Present before = std::exchange(call.in, present_);
+  const bool is_over = call.index != kNotCounted && call.index < resumed_at_;
+  if (is_over) call.ended_in = before;
   if (const std::string_view why = call.why_not_again(); !is_new && !why.empty()) {
     return end(call, Status(Code::peer_died, fmt::format("{}: {}; the context goes on",
                                                          name(request.collective), why)));
   }
+  if (is_over) return end(call, rest(request));
   Translated here;
   if (Status status = translate(request, here); !status.ok()) return end(call, std::move(status));
   Result<Handle> handle = present_->core->start(here.request);
@@ -371,9 +381,11 @@ void Context::Healing::tell(const std::vector<Rank>& before, const Graph& graph_
     return fmt::format("rank{} {} {} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "),
                        ranks.size() == 1 ? "is" : "are", what);
   };
-  std::string text = fmt::format("{}{}{}: the context goes on with {} of {} ranks",
-                                 list(gone, "gone"), gone.empty() || back.empty() ? "" : ", ",
-                                 list(back, "back"), present_->ranks.size(), numbers_.size());
+  std::string text =
+      fmt::format("{}{}{}{}: the context goes on with {} of {} ranks", list(gone, "gone"),
+                  gone.empty() || back.empty() ? "" : ", ", list(back, "back"),
+                  gone.empty() && back.empty() ? "a rank died and is back" : "",
+                  present_->ranks.size(), numbers_.size());
   if (is_first && numbers_.size() <= kMostForGap) {
     const Result<Graph> old = among(graph_before, before), now = among(*graph_, present_->ranks);
     if (old.ok() && now.ok()) {

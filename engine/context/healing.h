@@ -57,6 +57,8 @@ class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
   Result<Handle> start(const Request& request);
   Result<std::optional<Handle>> run_for(const Request& request, std::int64_t patience_ns);
   Result<Prepared> prepare(const Request& request);
+  // All that are left have the new core, or none.
+  Result<std::shared_ptr<Core>> split(int color, int key);
 
   // An error as long as this rank, which has come back, was not let in.
   [[nodiscard]] Status check_inside(std::string_view what) const;
@@ -88,6 +90,8 @@ class Context::Healing : public std::enable_shared_from_this<Context::Healing> {
     std::uint64_t resumed_at = 0;
   };
 
+  // `where`: the core in which the call has ended here; or on others, if it ended by rule. Null if that is not known.
+  Status run(const Request& request, Present& where);
   [[nodiscard]] std::shared_ptr<Call> new_call(const Request& request);
   Status finish(Call& call);
   // Goes on with a call whose handle is done, and returns whether it is over.

@@ -43,6 +43,7 @@ class Context::Healing::Call final : public Outcome,
   OwnedRequest request;
   const std::uint64_t index;  // kNotCounted: it is no operation of all ranks
   Present in;                 // where it runs
+  Present ended_in;           // where it has ended, here or on the ranks that are ahead
   Handle handle;              // empty: `status` says why it could not be started there
   Status status;              // once it is over
   bool is_over = false;

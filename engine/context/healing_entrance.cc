@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/context/healing.h"
+#include "engine/context/healing_call.h"
 #include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
@@ -216,6 +216,11 @@ Status Context::Healing::meet(const Survivors& all, Passage& passage) {
   {
     const Lock lock(mutex_);
     own[0] = passage.entrance ? std::max(done_, passage.entrance->resumed_at) : done_;
+    // A call that cannot run again here must run nowhere.
+    for (const std::shared_ptr<Call>& call : in_flight_) {
+      const bool has_begun = call->in != nullptr && call->index != kNotCounted;
+      if (has_begun && !call->why_not_again().empty()) own[0] = std::max(own[0], call->index + 1);
+    }
   }
   own[1 + static_cast<std::size_t>(config_.rank)] = needs_state_ ? 1 : 0;
   WEFT_RETURN_IF_ERROR(all.core->run(Request{.collective = Collective::allreduce,

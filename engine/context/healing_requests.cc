@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/context/healing_call.h"
@@ -94,6 +95,30 @@ Result<bool> Context::Healing::has_message(Rank from) {
     if (!is_gone(status)) return in_users_numbers(*in, status);
     WEFT_RETURN_IF_ERROR(heal(in, status));
   }
+}
+
+// Two calls of all ranks: the choices, and a barrier behind which nobody lacks them. A rank that has ended the
+// barrier uses the new core, so the others must come there, even if the barrier ended for them by rule. If the two
+// have ended in different cores, no rank knows whether all have the choices, and none has the new core.
+Result<std::shared_ptr<Context::Core>> Context::Healing::split(int color, int key) {
+  WEFT_RETURN_IF_ERROR(check_inside("split"));
+  constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::min();
+  std::vector<SplitChoice> own(numbers_.size(), {kNone, kNone}), all(own.size());
+  own[static_cast<std::size_t>(config_.rank)] = {std::max(color, -1), key};
+  Present chosen, met;
+  const Status told = run(Request{.collective = Collective::allreduce,
+                                  .input = {own.data(), 2 * own.size(), DataType::i32},
+                                  .output = {all.data(), 2 * all.size(), DataType::i32},
+                                  .op = ReduceOp::max},
+                          chosen);
+  if (!told.ok() && !is_gone(told)) return told;
+  WEFT_RETURN_IF_ERROR(run(Request{.collective = Collective::barrier}, met));
+  WEFT_RETURN_IF_ERROR(told);
+  if (chosen != met)
+    return Status(Code::peer_died, "split: a rank died during the call; the context goes on");
+  std::vector<SplitChoice> present;
+  for (const Rank rank : chosen->ranks) present.push_back(all[static_cast<std::size_t>(rank)]);
+  return chosen->core->split(present);
 }
 
 // A run binds its call anew, as the core may be another one by then.

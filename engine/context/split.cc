@@ -12,14 +12,8 @@
 namespace weft {
 namespace {
 
-struct Choice {
-  std::int32_t color;
-  std::int32_t key;
-};
-static_assert(sizeof(Choice) == 2 * sizeof(std::int32_t));
-
 // The ranks of a color, sorted by key. Ranks with the same key keep their order.
-std::vector<Rank> ranks_of(std::int32_t color, const std::vector<Choice>& choices) {
+std::vector<Rank> ranks_of(std::int32_t color, const std::vector<SplitChoice>& choices) {
   std::vector<Rank> ranks;
   for (std::size_t rank = 0; rank < choices.size(); ++rank) {
     if (choices[rank].color == color) ranks.push_back(static_cast<Rank>(rank));
@@ -32,14 +26,20 @@ std::vector<Rank> ranks_of(std::int32_t color, const std::vector<Choice>& choice
 }  // namespace
 
 Result<std::shared_ptr<Context::Core>> Context::Core::split(int color, int key) {
-  const Choice own{color < 0 ? kNoColor : color, key};
-  std::vector<Choice> choices(static_cast<std::size_t>(config_.size));
+  const SplitChoice own{color < 0 ? kNoColor : color, key};
+  std::vector<SplitChoice> choices(static_cast<std::size_t>(config_.size));
   const Input mine{&own, 2, DataType::i32};
   const Output all{choices.data(), 2 * choices.size(), DataType::i32};
-  const std::uint32_t number = splits_++;
   WEFT_RETURN_IF_ERROR(
       run(Request{.collective = Collective::allgather, .input = mine, .output = all}));
-  if (own.color == kNoColor) return std::shared_ptr<Core>();
+  return split(choices);
+}
+
+Result<std::shared_ptr<Context::Core>> Context::Core::split(
+    const std::vector<SplitChoice>& choices) {
+  const std::uint32_t number = splits_++;
+  const SplitChoice own = choices[static_cast<std::size_t>(config_.rank)];
+  if (own.color < 0) return std::shared_ptr<Core>();
   Config config = config_;
   // The ranks of other colors still run on the same cores, so they still count as ranks of this
   // machine.

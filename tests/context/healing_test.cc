@@ -107,6 +107,54 @@ TEST(Healing, OperationsThatNeedTheGoneRankNameIt) {
   });
 }
 
+// Rank 0 has ended the reduce and is in split() when rank 2 is gone; rank 1 is still in the reduce.
+TEST(Healing, ASplitKeepsItsPlaceInTheOrder) {
+  run_job(
+      3,
+      [](Context& context) {
+        ASSERT_TRUE(context.barrier().ok());
+        if (context.rank() == 2) return;
+        const int x = 1;
+        int sum = 0;
+        const Status reduced = context.reduce(in(&x, 1), out(&sum, 1), 1, ReduceOp::sum);
+        EXPECT_EQ(reduced.ok(), context.rank() == 0) << reduced.to_string();
+        const auto half = context.split(0);
+        ASSERT_TRUE(half.ok()) << half.status().to_string();
+        EXPECT_EQ((*half)->size(), 2);
+        const Status status = (*half)->allreduce(in(&x, 1), out(&sum, 1), ReduceOp::sum);
+        EXPECT_TRUE(status.ok()) << status.to_string();
+        EXPECT_EQ(sum, 2);
+        const auto none = context.split(kNoColor);
+        EXPECT_TRUE(none.ok() && *none == nullptr);
+        EXPECT_TRUE(context.barrier().ok());
+      },
+      skip_config());
+}
+
+// Rank 1 goes on without rank 2 before it comes to the call that rank 0 has begun and cannot repeat.
+TEST(Healing, ACallThatCannotRunAgainRunsNowhere) {
+  run_job(
+      3,
+      [](Context& context) {
+        ASSERT_TRUE(context.barrier().ok());
+        if (context.rank() == 2) return;
+        while (context.rank() == 1 && context.members().size() == 3)
+          EXPECT_TRUE(context.has_message(0).ok());
+        const ErrorFeedback feedback;
+        const std::vector<float> x(100, 1);
+        std::vector<float> y(x.size());
+        const Status status = context.run({.collective = Collective::allreduce,
+                                           .input = in(x.data(), x.size()),
+                                           .output = out(y.data(), y.size()),
+                                           .compression = Compression::f16,
+                                           .feedback = &feedback});
+        EXPECT_EQ(status.code(), Code::peer_died) << status.to_string();
+        const Status last = context.barrier();
+        EXPECT_TRUE(last.ok()) << last.to_string();
+      },
+      skip_config());
+}
+
 TEST(Healing, CallsInFlightEndWell) {
   run_job(
       4,

@@ -1,5 +1,5 @@
 """usage: tools/netns -n 2 -r 2 cut.py: sees with datagrams that a cut rail carries nothing, that the other one goes
-on, and that the mended one carries again. Exits with 1, and says why, if not."""
+on, that the mended one carries again, and that packets are lost while they should be. Exits with 1, and says why, if not."""
 
 import ctypes
 import os
@@ -8,6 +8,7 @@ import sys
 
 PORT = 7000
 LIMIT_S = 10
+SOME = 100  # datagrams
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -40,6 +41,13 @@ class Rail:
         self.send(data)
         return self.receiver.recv(64) == data
 
+    def received(self):
+        """How many are there."""
+        count = 0
+        while not self.is_empty():
+            count += 1
+        return count
+
     def is_empty(self):
         self.receiver.setblocking(False)
         try:
@@ -70,7 +78,19 @@ def main():
     expect(cut.is_empty(), "a cut rail carries")
     expect(ask("up 1 0") == "ok", "up 1 0 was refused")
     expect(cut.passes(b"after"), "the mended rail carries something else")
-    for command in ("down 2 0", "down 0 2", "down -1 0", "rate 0 0 fast", "hello"):
+    expect(ask("flap 1 0 3") == "ok" and cut.passes(b"flapped"), "a rail that flapped carries nothing")
+    expect(ask("loss 1 0 100") == "ok", "loss 1 0 100 was refused")
+    cut.send(b"lost")
+    expect(other.passes(b"meanwhile") and cut.is_empty(), "a rail that loses all carries")
+    expect(ask("loss 1 0 0") == "ok" and cut.passes(b"found"), "a rail that loses nothing more carries nothing")
+    expect(ask("loss 1 0 50") == "ok", "loss 1 0 50 was refused")
+    for _ in range(SOME):
+        cut.send(b"some")
+    expect(0 < cut.received() < SOME, "a rail that loses a half lost all or nothing")
+    expect(ask("loss 1 0 0") == "ok", "loss 1 0 0 was refused")
+    expect(ask("rate 1 0 100") == "ok" and cut.passes(b"slow"), "a slow rail carries nothing")
+    expect(ask("rate 1 0 0") == "ok" and cut.passes(b"fast"), "a fast rail carries nothing")
+    for command in ("down 2 0", "down 0 2", "down -1 0", "rate 0 0 fast", "flap 0 0 0", "loss 0 0 101", "loss 0 0 -1", "hello"):
         expect(ask(command).startswith("error: "), f"{command} was not refused")
 
 
