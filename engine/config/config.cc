@@ -123,6 +123,12 @@ Result<Config> Config::from_entries(const std::vector<std::string>& entries,
   }
   const LogScope scope({config.log, log_voice().rank});
   for (const std::string& warning : warnings) weft::log(LogLevel::warning, warning);
+  WEFT_RETURN_IF_ERROR(use_profile(config, [&](const Variable& variable) {
+    const auto is_old = [&](const Renamed& renamed) {
+      return renamed.now == variable.name && has(entries, renamed.old);
+    };
+    return has(entries, variable.name) || std::ranges::any_of(kRenamed, is_old);
+  }));
   WEFT_RETURN_IF_ERROR(find_launcher(entries, config));
   WEFT_RETURN_IF_ERROR(config.check());
   return config;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/config/address.h"
+#include "engine/config/profile.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -43,6 +44,12 @@ struct Variable {
 };
 
 [[nodiscard]] const std::vector<Variable>& variables();
+
+// Reads the file that `config.profile` names, if any and not yet read, and gives its values to the variables that the
+// user has not set.
+Status use_profile(Config& config, const std::function<bool(const Variable&)>& has_user_set);
+// The same, where only the values tell what a user has set: those that are no defaults.
+Status use_profile(Config& config);
 
 // What the environment says of the GPUs that drivers show to this process; nothing: not set.
 struct GpuVariables {

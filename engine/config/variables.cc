@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/config/config.h"
+#include "scheduler/plan/plan.h"
 #include "verbs/ucx/ucx.h"
 
 namespace weft {
@@ -112,6 +113,10 @@ bool is_key(std::string_view value) {
 bool is_identity(std::string_view value) {
   const auto visible = [](char c) { return c > ' ' && c < '\x7f'; };
   return value.size() <= 255 && std::ranges::all_of(value, visible);
+}
+
+bool is_allreduce_table(std::string_view value) {
+  return AllreduceTable::parse(value).ok();
 }
 
 bool is_list(std::string_view value) {
@@ -263,6 +268,21 @@ std::vector<Variable> make_table() {
             "own; all ranks use as many as the rank with the fewest can; auto: by the cores and "
             "the interfaces of the rank",
             Word{"auto", 0}),
+      text("WEFT_PROFILE", &Config::profile, "the path of a file", is_path,
+           "file of `weft tune` with values for variables that are not set; the same on all ranks "
+           "(docs/operators.md)"),
+      text("WEFT_ALLREDUCE", &Config::allreduce,
+           "auto, or algorithms by size, such as direct:16384,ring", is_allreduce_table,
+           "algorithm of an allreduce that names none; NAME:BYTES is for inputs of up to so many "
+           "bytes, a NAME alone for larger ones; auto: by rule; the same on all ranks"),
+      whole("WEFT_PIECE_BYTES", &Config::piece_bytes, "bytes", {4096, 1 << 20},
+            "largest piece of a message to another machine; auto: as large as the interface takes "
+            "it (256 KiB over RDMA, 512 KiB over UCX)",
+            Word{"auto", 0}),
+      whole("WEFT_FUSION_BYTES", &Config::fusion_bytes, "bytes", {0, 1 << 30},
+            "tensors that are submitted by name are fused into messages of at most so many bytes, "
+            "if the program does not say it; auto: 512 KiB inside a machine, 8 MiB over networks",
+            Word{"auto", -1}),
       whole("WEFT_CHANNELS", &Config::channels, "operations", {1, 1024},
             "operations that run at the same time in a context; further ones wait for a free "
             "channel"),

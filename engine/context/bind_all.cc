@@ -68,20 +68,31 @@ Status Binder::allreduce(const Request& request, BoundCall& bound_call) {
   bind_operands(bound_call.call, Collective::allreduce, x, y);
   WEFT_RETURN_IF_ERROR(
       bind_reduction("allreduce", bound_call.call, x.type, request.op, config_.size));
-  WEFT_ASSIGN(const Layout* layout, machines_.layout_for(request.algorithm));
   const Bits bits = bits_of(request, config_.bits);
-  WEFT_RETURN_IF_ERROR(check_allreduce(request.algorithm, config_.size, *layout));
+  WEFT_ASSIGN(const AllreduceAlgorithm algorithm,
+              algorithm_of(request, bits, x.count * size_of(x.type)));
+  WEFT_ASSIGN(const Layout* layout, machines_.layout_for(algorithm));
+  WEFT_RETURN_IF_ERROR(check_allreduce(algorithm, config_.size, *layout));
   PlanKey key;
   key.collective = Collective::allreduce;
-  key.algorithm = static_cast<std::uint8_t>(request.algorithm);
+  key.algorithm = static_cast<std::uint8_t>(algorithm);
   key.bits = bits;
   key.is_narrow = bits == Bits::fixed && is_floating(x.type) && size_of(x.type) < sizeof(float);
   key.in_place = is_in_place(x, y);
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(bound_call, key, [&] {
     return plan_allreduce(config_.rank, config_.size, key.bytes, Shape{key.in_place, key.is_narrow},
-                          request.algorithm, *layout, bits);
+                          algorithm, *layout, bits);
   });
+}
+
+// A request that names no algorithm takes that of WEFT_ALLREDUCE, where fixed bits allow it.
+Result<AllreduceAlgorithm> Binder::algorithm_of(const Request& request, Bits bits,
+                                                std::size_t bytes) {
+  WEFT_RETURN_IF_ERROR(allreduce_table_.status());
+  if (request.algorithm != AllreduceAlgorithm::automatic || bits == Bits::fixed)
+    return request.algorithm;
+  return allreduce_table_->at(bytes);
 }
 
 Status Binder::reduce(const Request& request, BoundCall& bound_call) {

@@ -26,7 +26,8 @@ class Binder {
         peers_(peers),
         edges_(edges),
         machines_(machines),
-        machine_graph_(machine_graph) {}
+        machine_graph_(machine_graph),
+        allreduce_table_(AllreduceTable::parse(config.allreduce)) {}
 
   // Fills a cleared bound call. An error names the operation and what is wrong with its operands.
   [[nodiscard]] Status bind(const Request& request, BoundCall& bound_call);
@@ -57,6 +58,7 @@ class Binder {
   Status reduce(const Request& request, BoundCall& bound_call);
   Status broadcast(const Request& request, BoundCall& bound_call);
   Status barrier(BoundCall& bound_call);
+  Result<AllreduceAlgorithm> algorithm_of(const Request& request, Bits bits, std::size_t bytes);
   // bind_parts.cc
   Status allgather(const Request& request, BoundCall& bound_call);
   Status reduce_scatter(const Request& request, BoundCall& bound_call);
@@ -94,6 +96,7 @@ class Binder {
   GraphEdges& edges_;
   MachineTable& machines_;
   MachineGraph& machine_graph_;
+  const Result<AllreduceTable> allreduce_table_;
   std::vector<Rank> group_;  // the ranks of a group, ascending; scratch
 };
 

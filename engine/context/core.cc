@@ -30,6 +30,14 @@ MailOptions mail_options(const Config& config, std::uint16_t number) {
           .payload_bytes = interface_options(config).payload_bytes};
 }
 
+// What all ranks must have alike for their plans to fit.
+std::uint64_t tuning_of(const Config& config) {
+  const bool is_usual = config.allreduce == Config().allreduce && config.piece_bytes == 0;
+  if (config.profile_checksum == 0 && is_usual) return 0;
+  return fnv1a64(
+      fmt::format("{:x} {} {}", config.profile_checksum, config.allreduce, config.piece_bytes));
+}
+
 LaneOptions with_reducer(LaneOptions options, const std::shared_ptr<GpuBell>& bell) {
   options.execution.reducer_for_peers = gpu_reducer_for_peers(bell);
   return options;
@@ -88,11 +96,12 @@ Status Context::Core::bind(const Request& request, Operation& operation,
 
 Result<std::shared_ptr<Context::Core>> Context::Core::open(const Config& config,
                                                            std::shared_ptr<Store> store) {
-  WEFT_RETURN_IF_ERROR(config.check());
+  Config decided = config;
+  WEFT_RETURN_IF_ERROR(use_profile(decided));
+  WEFT_RETURN_IF_ERROR(decided.check());
   const std::uint16_t number = store->next_context();
   RankMap rank_map(StoreEvents::of(store));
   // The transports are decided once for the job. Contexts made by split() use the same.
-  Config decided = config;
   decided.size = rank_map.size();
   decided.rank = rank_map.rank();
   WEFT_ASSIGN(decided.transports, agreed_transports(decided, *store));
@@ -147,6 +156,8 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   const std::size_t lanes =
       lanes_of(config, opened.rails, ranks_here(config), cores_here(config), may_have_gpu_memory());
   machine.lanes = static_cast<int>(lanes);
+  machine.cores = cores_here(config);
+  machine.tuning = tuning_of(config);
   const LaneOptions lane = lane_options(config, number, voice, opened);
   std::shared_ptr<Core> core(new Core(config, rank_map, number, std::move(hardware), lane,
                                       std::move(opened), lanes, extra));
@@ -169,7 +180,23 @@ Status Context::Core::join(MachineRecord machine) {
   }
   rank_map_.add(&membership_);
   WEFT_RETURN_IF_ERROR(machines_.tell(std::move(machine), rails_.opened()));
-  return peers_.addresses().tell(lane_.interface().address());
+  WEFT_RETURN_IF_ERROR(peers_.addresses().tell(lane_.interface().address()));
+  return check_profile();
+}
+
+// A profile, or algorithms that were set, must be those of all ranks, and the profile that of this topology. Contexts of some
+// of the ranks keep the settings.
+Status Context::Core::check_profile() {
+  if (tuning_of(config_) == 0 || !rank_map_.prefix().empty()) return {};
+  const Lane::Hold hold(lane_);
+  WEFT_ASSIGN(const Machines* all, machines_.get());
+  const Topology& here = all->topology;
+  if (config_.profile_topology.empty() || config_.profile_topology == here.hash) return {};
+  return Status(
+      Code::invalid_argument,
+      fmt::format("WEFT_PROFILE={}: it was measured on the topology {}, and this job's is "
+                  "{} ({}); run `weft tune` here, or unset WEFT_PROFILE",
+                  config_.profile, config_.profile_topology, here.hash, here.about));
 }
 
 // A side lane needs fewer slots: what it sends is large, and its notices only name the memory.
@@ -380,6 +407,7 @@ Result<Context::Placement> Context::Core::placement() {
   placement.machine_size = all->count();
   placement.is_homogeneous = all->is_homogeneous();
   placement.layout = all->layout;
+  placement.topology = fmt::format("{} ({})", all->topology.hash, all->topology.about);
   return placement;
 }
 

@@ -137,6 +137,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
                                                      std::uint16_t number, Hardware hardware,
                                                      Extra extra, LogVoice voice);
   Status join(MachineRecord machine);
+  Status check_profile();
   Result<std::unique_ptr<SideLane>> open_side_lane(std::size_t number);
   // Whether the context has failed, with lane_.failure().
   [[nodiscard]] bool has_failed();

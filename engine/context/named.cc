@@ -36,6 +36,7 @@ class Context::Core::NamedHost final : public OnCore<weft::NamedHost> {
   [[nodiscard]] std::size_t piece_bytes() const override {
     return core_->lane_.interface().piece_bytes();
   }
+  [[nodiscard]] std::int64_t fusion_bytes() const override { return core_->config_.fusion_bytes; }
   [[nodiscard]] std::string metric_labels() const override { return core_->metric_labels(); }
   [[nodiscard]] const std::shared_ptr<GpuBell>& bell() override { return core_->bell_; }
   [[nodiscard]] GpuOperandOptions gpu_options() const override {

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace weft {
@@ -43,6 +44,9 @@ ExecutionOptions execution_options(const Config& config, std::uint16_t number,
   options.streaming_bytes = streaming_bytes(ranks_here(config));
   options.slots = static_cast<std::uint32_t>(config.slots);
   options.piece_bytes = interface.piece_bytes() / 64 * 64;
+  if (config.piece_bytes > 0)
+    options.piece_bytes =
+        std::min(options.piece_bytes, static_cast<std::size_t>(config.piece_bytes) / 64 * 64);
   options.job = interface_options(config).job;
   options.context = number;
   options.rank = config.rank;

@@ -22,6 +22,7 @@ constexpr int kMostToldMachines = 8;
 // do not overflow.
 constexpr int kFarthest = 1'000'000;
 constexpr std::size_t kMostRails = 64;
+constexpr int kMostCores = 65'536;
 // The kinds of networks. Two ranks that have both use the first.
 constexpr std::string_view kKinds[] = {"ib", "ucx"};
 
@@ -233,11 +234,59 @@ std::vector<int> near_of(std::span<const MachineRecord> records, const Machines&
   return is_known ? near : std::vector<int>();
 }
 
+// Ranks with different algorithms, slots or pieces would wait for each other in vain.
+Status check_tuning(std::span<const MachineRecord> records) {
+  const std::uint64_t first = records.front().tuning;
+  const auto other = std::ranges::find_if(
+      records, [first](const MachineRecord& record) { return record.tuning != first; });
+  if (other == records.end()) return {};
+  const auto rank = static_cast<Rank>(other - records.begin());
+  const bool has_one = first == 0 || other->tuning == 0;
+  return {
+      Code::mismatch,
+      fmt::format("rank {} has {} profile (WEFT_PROFILE, WEFT_ALLREDUCE, WEFT_PIECE_BYTES) {}: all "
+                  "ranks of a job "
+                  "need the same",
+                  has_one && first != 0 ? 0 : rank, has_one ? "a" : "another",
+                  has_one ? fmt::format("and rank {} none", first == 0 ? 0 : rank) : "than rank 0"),
+      rank};
+}
+
+// What a rank has on its machine: "2 cores, ucx 10000, ucx 10000 Mbit/s".
+std::string equipment_of(const MachineRecord& record) {
+  std::string text = fmt::format("{} core{}", record.cores, record.cores == 1 ? "" : "s");
+  std::vector<std::string> rails;
+  for (const RailRecord& rail : record.rails) {
+    const std::string rate = rail.mbit_per_s > 0 ? fmt::format("{} Mbit/s", rail.mbit_per_s) : "?";
+    rails.push_back(fmt::format(", {} {}", rail.kind, rate));
+  }
+  std::ranges::sort(rails);
+  for (const std::string& rail : rails) text += rail;
+  return text;
+}
+
 }  // namespace
 
+Topology topology_of(std::span<const MachineRecord> records) {
+  std::unordered_map<std::uint64_t, std::size_t> numbers;
+  std::string whole;
+  bool are_alike = true;
+  const std::string first = equipment_of(records.front());
+  for (const MachineRecord& record : records) {
+    const std::string own = equipment_of(record);
+    are_alike = are_alike && own == first;
+    whole += fmt::format("{}: {}\n", numbers.emplace(record.identity, numbers.size()).first->second,
+                         own);
+  }
+  return {fmt::format("{:016x}", fnv1a64(whole)),
+          fmt::format("{} rank{} on {} machine{}: {}{}", records.size(),
+                      records.size() == 1 ? "" : "s", numbers.size(),
+                      numbers.size() == 1 ? "" : "s", first, are_alike ? "" : "; they differ")};
+}
+
 std::string MachineRecord::to_text() const {
-  std::string text =
-      fmt::format("{:x} {} {} {:d} {}\n", identity, weft::name(policy), lanes, nccl, rails.size());
+  std::string text = fmt::format("{:x} {} {} {:d} {} {:x} {}\n", identity, weft::name(policy),
+                                 lanes, nccl, cores, tuning, rails.size());
   for (const RailRecord& rail : rails) {
     text += fmt::format("{} {} {} {} {}\n", rail.kind, rail.far, rail.mbit_per_s, rail.interface,
                         rail.rail);
@@ -256,11 +305,14 @@ Result<MachineRecord> machine_record(std::string_view text) {
   const bool has_lanes = read(take_until(text, ' ').value_or(""), record.lanes);
   int nccl = -1;
   const bool has_nccl = read(take_until(text, ' ').value_or(""), nccl);
+  const bool has_cores = read(take_until(text, ' ').value_or(""), record.cores);
+  const bool has_tuning = read(take_until(text, ' ').value_or(""), record.tuning, 16);
   std::size_t rails = 0;
   const bool has_rails = read(take_until(text, '\n').value_or(""), rails);
   if (!has_identity || !policy.ok() || !has_rails || rails > kMostRails) return wrong;
   if (!has_lanes || record.lanes < 1 || record.lanes > Config::kMostLanes) return wrong;
-  if (!has_nccl || nccl < 0 || nccl > 1) return wrong;
+  if (!has_nccl || nccl < 0 || nccl > 1 || !has_tuning) return wrong;
+  if (!has_cores || record.cores < 1 || record.cores > kMostCores) return wrong;
   record.policy = *policy;
   record.nccl = nccl == 1;
   for (std::size_t rail = 0; rail < rails; ++rail) {
@@ -314,7 +366,7 @@ Status check_policies(std::span<const MachineRecord> records) {
   const auto other = std::ranges::find_if(records, [&records](const MachineRecord& record) {
     return record.policy != records.front().policy;
   });
-  if (other == records.end()) return {};
+  if (other == records.end()) return check_tuning(records);
   const auto rank = static_cast<Rank>(other - records.begin());
   return {Code::mismatch,
           fmt::format("rank {} has WEFT_RAILS={} and rank 0 {}: all ranks of a job need the same",
@@ -342,6 +394,7 @@ Machines machines_of(std::span<const MachineRecord> records) {
     if (!between && fewest(places) > 0) between = std::move(places);
   }
   for (std::vector<int>& used : machines.used) std::ranges::sort(used);
+  machines.topology = topology_of(records);
   machines.lanes = std::ranges::min(records, {}, &MachineRecord::lanes).lanes;
   for (const std::vector<Rank>& here : machines.ranks) {
     machines.nccl.push_back(std::ranges::all_of(

@@ -26,8 +26,8 @@ struct RailRecord {
   friend bool operator==(const RailRecord&, const RailRecord&) = default;
 };
 
-// A rank's description of its machine. Its text is a line "IDENTITY POLICY LANES NCCL RAILS", where
-// RAILS is the number of rails, then a line "KIND FAR MBIT INTERFACE RAIL" for each rail, then the name.
+// A rank's description of its machine. Its text is a line "IDENTITY POLICY LANES NCCL CORES TUNING RAILS",
+// where RAILS is the number of rails, then a line "KIND FAR MBIT INTERFACE RAIL" for each rail, then the name.
 struct MachineRecord {
   std::uint64_t identity = 0;  // equal on ranks of one machine
   RailPolicy policy = RailPolicy::automatic;
@@ -35,6 +35,8 @@ struct MachineRecord {
   std::string name;               // for people
   int lanes = 1;                  // how many the rank could have
   bool nccl = false;              // it could use NCCL
+  int cores = 1;                  // that the ranks of the machine share
+  std::uint64_t tuning = 0;       // checksum of the profile and what plans depend on; 0: as usual
   friend bool operator==(const MachineRecord&, const MachineRecord&) = default;
 
   [[nodiscard]] std::string to_text() const;
@@ -45,6 +47,12 @@ struct MachineRecord {
 // The record of this machine, without rails. Its identity is made from `host` (Config::host), or,
 // if that is empty, from the kernel's host name and boot id.
 [[nodiscard]] MachineRecord this_machine(const std::string& host);
+
+// What a profile of `weft tune` fits: ranks, machines, cores and rails, but no names and addresses.
+struct Topology {
+  std::string hash;   // 16 digits
+  std::string about;  // for people
+};
 
 struct Machines {
   Layout layout;
@@ -65,6 +73,7 @@ struct Machines {
   std::vector<std::uint32_t> rail_rates;
   int lanes = 1;           // how many all ranks can have
   std::vector<bool> nccl;  // by machine: whether all of its ranks could use NCCL
+  Topology topology;
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] const std::vector<Rank>& ranks_beside(Rank rank) const {
@@ -78,7 +87,9 @@ struct Machines {
   [[nodiscard]] std::string describe() const;
 };
 
-// `mismatch` names two ranks that have different rail policies.
+[[nodiscard]] Topology topology_of(std::span<const MachineRecord> records);
+
+// `mismatch` names two ranks that have different rail policies or profiles.
 [[nodiscard]] Status check_policies(std::span<const MachineRecord> records);
 
 // Computes the machines from the records of all ranks, by rank. Machines are numbered by their

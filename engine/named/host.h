@@ -27,6 +27,8 @@ class NamedHost : public MailHost {
   // Any thread.
   // The largest piece of a message to another machine.
   [[nodiscard]] virtual std::size_t piece_bytes() const = 0;
+  // What a negative NamedOptions::fusion_bytes stands for; negative: by rule.
+  [[nodiscard]] virtual std::int64_t fusion_bytes() const = 0;
   // Whether all ranks share memory.
   [[nodiscard]] virtual bool is_one_machine() const = 0;
   // `rank="0",context="…"`: of the metrics.

@@ -42,7 +42,9 @@ TunedSetting piece_setting(const NamedHost& host, const NamedOptions& options) {
 std::vector<TunedSetting> settings_of(const NamedHost& host, const NamedOptions& options) {
   const bool is_near = host.is_one_machine();
   const bool searches = options.autotune;
-  return {setting("fusion_bytes", options.fusion_bytes, (is_near ? 512 : 8192) * kKib, searches,
+  const std::int64_t fused =
+      host.fusion_bytes() < 0 ? (is_near ? 512 : 8192) * kKib : host.fusion_bytes();
+  return {setting("fusion_bytes", options.fusion_bytes, fused, searches,
                   {64 * kKib, 256 * kKib, 1024 * kKib, 4096 * kKib, 16384 * kKib}),
           setting("fused_tensor_bytes", options.fused_tensor_bytes,
                   is_near ? 64 * kKib : kMostFusedByRule, searches,

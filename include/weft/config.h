@@ -146,6 +146,13 @@ struct Config {
   static constexpr int kMostLanes = 64;
   int lanes = 0;  // each has interfaces of its own; 0: by the cores and the interfaces of the rank
 
+  // Which ways do operations take? `weft tune` finds what is fast here (docs/operators.md).
+  std::string profile;  // file of `weft tune` with values for what is not set; empty: none
+  std::string allreduce = "auto";  // algorithm by size: "direct:16384,ring"; auto: by rule
+  int piece_bytes = 0;             // of messages to other machines; 0: as an interface takes them
+  std::int64_t fusion_bytes =
+      -1;  // NamedOptions::fusion_bytes, where that is negative; -1: by rule
+
   // How much memory do they use?
   int channels = 8;            // operations in flight per context
   int slots = 8;               // eager slots per channel and in-neighbor
@@ -164,6 +171,10 @@ struct Config {
   std::string trace;               // timeline file, one per rank; empty: off
   std::string metrics;             // file of metrics, one per rank, written every 10 s; empty: off
   LogLevel log = LogLevel::warning;
+
+  // Of the profile, once it is read: what it was measured on, and a checksum that ranks compare.
+  std::string profile_topology;
+  std::uint64_t profile_checksum = 0;
 
   // The environment of this process, read and checked as a whole.
   [[nodiscard]] static Result<Config> from_environment(UnknownNames unknown = UnknownNames::warn);

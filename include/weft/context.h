@@ -91,6 +91,9 @@ class Context {
     int machine_size = 0;         // machines
     bool is_homogeneous = false;  // all machines have local_size ranks
     Layout layout;                // every rank's machine, and the rails between machines
+    std::string
+        topology;  // "HASH (in words)": ranks, machines, cores and rails, which a profile of
+                   // `weft tune` must fit
   };
   [[nodiscard]] Result<Placement> placement() const;
   // Parts of placement(). If that fails, they have the defaults of Placement above.

@@ -179,6 +179,23 @@ struct Shape {
 // Ok if an algorithm can be used with `size` ranks on these machines; else the error says what it
 // needs.
 [[nodiscard]] Status check_allreduce(AllreduceAlgorithm algorithm, int size, const Layout& layout);
+// The algorithms of an allreduce by the bytes of its input, as text "direct:16384,auto:262144,ring": each up to so many
+// bytes, the last one, which has no number, for all above. `automatic` stands for the choice by rule.
+class AllreduceTable {
+ public:
+  AllreduceTable() = default;  // automatic, for all
+  // invalid_argument: the text is no such list.
+  [[nodiscard]] static Result<AllreduceTable> parse(std::string_view text);
+  [[nodiscard]] AllreduceAlgorithm at(std::size_t bytes) const;
+  [[nodiscard]] bool is_by_rule() const { return rows_.empty(); }
+
+ private:
+  struct Row {
+    std::size_t most_bytes;
+    AllreduceAlgorithm algorithm;
+  };
+  std::vector<Row> rows_;  // ascending; the last one has the highest number there is
+};
 // Ok if an algorithm can give such bits.
 [[nodiscard]] Status check_bits(AllreduceAlgorithm algorithm, Bits bits);
 

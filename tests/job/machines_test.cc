@@ -72,33 +72,70 @@ TEST(Machines, ARecordIsReadAsItWasWritten) {
       {{"ib", "mlx5_0:2", "fd00:1::/64", 1002, 400'000}, {"ucx", "a,b", "", 5000, -1}},
       "a name with\nblanks",
       3,
-      true};
-  EXPECT_EQ(record.to_text(),
-            "fedcba9876543210 near 3 1 2\nib 1002 400000 mlx5_0:2 fd00:1::/64\nucx 5000 -1 a,b \n"
-            "a name with\nblanks");
+      true,
+      64,
+      0xabc};
+  EXPECT_EQ(
+      record.to_text(),
+      "fedcba9876543210 near 3 1 64 abc 2\nib 1002 400000 mlx5_0:2 fd00:1::/64\nucx 5000 -1 a,b \n"
+      "a name with\nblanks");
   EXPECT_EQ(*machine_record(record.to_text()), record);
   for (const char* text : {"",
                            "1",
-                           "1 auto 1 0",
-                           "x auto 1 0 0\nhost",
-                           "1 far 1 0 0\nhost",
-                           "1 auto 1 0 -1\nhost",
-                           "1 auto 1 0 65\nhost",
-                           "1 auto 0 0 0\nhost",
-                           "1 auto 65 0 0\nhost",
-                           "1 auto 1 0\nhost",
-                           "1 auto 1 0 1\nhost",
-                           "1 auto 1 0 1\nib 1 2 eth0\nhost",
-                           "1 auto 1 0 1\nib 1 2  rail\nhost",
-                           "1 auto 1 0 1\n 1 2 eth0 rail\nhost",
-                           "1 auto 1 0 1\nib 1 99999999999 eth0 rail\nhost",
-                           "1 auto 1 0 1\nib -1 1 eth0 rail\nhost",
-                           "1 auto 1 0 1\nib 2000000 1 eth0 rail\nhost",
-                           "1 auto 1 2 0\nhost",
-                           "1 auto 1 x 0\nhost",
-                           "11112222333344445 auto 1 0 0\nhost"}) {
+                           "1 auto 1 0 1 0",
+                           "x auto 1 0 1 0 0\nhost",
+                           "1 far 1 0 1 0 0\nhost",
+                           "1 auto 1 0 1 0 -1\nhost",
+                           "1 auto 1 0 1 0 65\nhost",
+                           "1 auto 0 0 1 0 0\nhost",
+                           "1 auto 65 0 1 0 0\nhost",
+                           "1 auto 1 0 1 0\nhost",
+                           "1 auto 1 0 1 0 1\nhost",
+                           "1 auto 1 0 1 0 1\nib 1 2 eth0\nhost",
+                           "1 auto 1 0 1 0 1\nib 1 2  rail\nhost",
+                           "1 auto 1 0 1 0 1\n 1 2 eth0 rail\nhost",
+                           "1 auto 1 0 1 0 1\nib 1 99999999999 eth0 rail\nhost",
+                           "1 auto 1 0 1 0 1\nib -1 1 eth0 rail\nhost",
+                           "1 auto 1 0 1 0 1\nib 2000000 1 eth0 rail\nhost",
+                           "1 auto 1 2 1 0 0\nhost",
+                           "1 auto 1 x 1 0 0\nhost",
+                           "1 auto 1 0 0 0 0\nhost",
+                           "1 auto 1 0 70000 0 0\nhost",
+                           "1 auto 1 0 1 x 0\nhost",
+                           "11112222333344445 auto 1 0 1 0 0\nhost"}) {
     EXPECT_EQ(machine_record(text).status().code(), Code::mismatch) << text;
   }
+}
+
+// A profile of `weft tune` fits what is alike in this, whatever the names are.
+TEST(Machines, ATopologyIsRanksMachinesCoresAndRails) {
+  const auto hash_of = [](std::vector<std::string> names, int mbit, int cores) {
+    std::vector<MachineRecord> records;
+    for (const std::string& name : names) {
+      records.push_back(this_machine(name));
+      records.back().rails = {{"ucx", "eth0", "10.0.0.0/24", 0, mbit}};
+      records.back().cores = cores;
+    }
+    return topology_of(records).hash;
+  };
+  const std::string one = hash_of({"a", "a", "b"}, 1000, 2);
+  EXPECT_EQ(one.size(), 16U);
+  EXPECT_EQ(one, hash_of({"x", "x", "y"}, 1000, 2));
+  EXPECT_NE(one, hash_of({"a", "b", "b"}, 1000, 2));
+  EXPECT_NE(one, hash_of({"a", "a", "b", "b"}, 1000, 2));
+  EXPECT_NE(one, hash_of({"a", "a", "b"}, 100, 2));
+  EXPECT_NE(one, hash_of({"a", "a", "b"}, 1000, 4));
+}
+
+TEST(Machines, RanksWithDifferentProfilesAreNamed) {
+  std::vector<MachineRecord> records{this_machine("a"), this_machine("a"), this_machine("a")};
+  EXPECT_TRUE(check_policies(records).ok());
+  records[2].tuning = 5;
+  EXPECT_NE(check_policies(records).text().find("rank 2 has a profile"), std::string::npos);
+  records[0].tuning = records[1].tuning = 4;
+  EXPECT_NE(check_policies(records).text().find("rank 2 has another profile"), std::string::npos);
+  records[2].tuning = 0;
+  EXPECT_NE(check_policies(records).text().find("and rank 2 none"), std::string::npos);
 }
 
 MachineRecord rank_of(const std::string& machine, std::vector<RailRecord> rails,

@@ -27,6 +27,25 @@ TEST_P(Allreduce, IsRightUpTo64RanksInEveryShape) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, Allreduce, testing::ValuesIn(kAlgorithms),
                          [](const auto& test) { return std::string(name(test.param)); });
 
+TEST(AllreduceTable, SaysTheAlgorithmOfEverySize) {
+  const Result<AllreduceTable> table = AllreduceTable::parse("direct:16384,auto:1048576,ring");
+  ASSERT_TRUE(table.ok()) << table.status().to_string();
+  EXPECT_EQ(table->at(0), AllreduceAlgorithm::direct);
+  EXPECT_EQ(table->at(16384), AllreduceAlgorithm::direct);
+  EXPECT_EQ(table->at(16385), AllreduceAlgorithm::automatic);
+  EXPECT_EQ(table->at(std::size_t{1} << 40), AllreduceAlgorithm::ring);
+  EXPECT_EQ(AllreduceTable::parse("mesh")->at(5), AllreduceAlgorithm::split);
+  EXPECT_TRUE(AllreduceTable::parse("auto")->is_by_rule());
+  EXPECT_EQ(AllreduceTable().at(5), AllreduceAlgorithm::automatic);
+}
+
+TEST(AllreduceTable, RefusesWhatIsNoList) {
+  for (const char* text : {"", "fast", "ring,direct", "ring:5", "ring:5,", ",ring", "ring:x,direct",
+                           "ring:-1,direct", "ring:9,direct:9,ring", "ring:9,direct:8,ring",
+                           "ring::5,direct", "ring:99999999999999999999,direct"})
+    EXPECT_EQ(AllreduceTable::parse(text).status().code(), Code::invalid_argument) << text;
+}
+
 TEST(AllreduceAtScale, SparseAlgorithmsAreRightAt1000Ranks) {
   constexpr int kRanks = searched(1000, 200);
   for (const auto algorithm : {AllreduceAlgorithm::ring, AllreduceAlgorithm::halving_doubling}) {

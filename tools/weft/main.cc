@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   weft::add_selftest(app, action);
   weft::add_timeline(app, action);
   weft::add_replay(app, action);
+  weft::add_tune(app, action);
   weft::add_config(app, action);
 
   try {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -17,10 +18,20 @@ std::string shown(const Variable& variable, const Config& config) {
   return variable.secret ? "(set)" : value;
 }
 
+std::string_view source_of(const Variable& variable, const Config& config,
+                           const std::vector<std::string>& entries) {
+  if (is_set(entries, variable.name)) return "environment";
+  const bool is_of_profile =
+      !config.profile_topology.empty() &&
+      std::ranges::find(tuned_variables(), variable.name) != tuned_variables().end() &&
+      variable.show(config) != variable.show(Config{});
+  return is_of_profile ? "profile" : "default";
+}
+
 void print_table(const Config& config, const std::vector<std::string>& entries) {
   for (const Variable& variable : variables()) {
     fmt::print("{:<24}{:<14}{:<13}{}\n", variable.name, shown(variable, config),
-               is_set(entries, variable.name) ? "environment" : "default", variable.meaning);
+               source_of(variable, config, entries), variable.meaning);
   }
   fmt::print("launcher                {}\n", config.launch());
 }

@@ -2,14 +2,9 @@
 #include "tools/weft/perf/perf.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <array>
-#include <fstream>
-#include <iterator>
 
 #include "tools/weft/commands.h"
-#include "tools/weft/common/job.h"
+#include "tools/weft/common/own_ranks.h"
 #include "tools/weft/common/save.h"
 #include "tools/weft/perf/plot.h"
 #include "tools/weft/strategies/strategies.h"
@@ -62,33 +57,10 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
 
-// This program with its own arguments, to be started once per rank.
-Result<std::vector<std::string>> own_command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string all{std::istreambuf_iterator<char>(file), {}};
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < all.size(); at += words.back().size() + 1) {
-    words.emplace_back(all.c_str() + at);
-  }
-  std::array<char, 4096> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  if (words.empty() || length < 0) return system_error("read /proc/self/exe", errno);
-  words[0].assign(path.data(), static_cast<std::size_t>(length));
-  return words;
-}
-
 // `lanes`: of each rank. The threads of several lanes need more than one core.
 int start_ranks(int ranks, int lanes) {
-  const Result<std::vector<std::string>> command = own_command_line();
-  if (!command.ok()) return fail(command.status());
-  JobOptions options;
-  options.ranks = ranks;
-  options.binding = lanes > 1 ? Binding::none : Binding::core;
-  options.tag = false;
-  options.command = *command;
-  Job job(options);
-  if (const Status status = job.start(); !status.ok()) return fail(status);
-  return job.run();
+  const Result<int> status = run_own_ranks(ranks, lanes > 1 ? Binding::none : Binding::core);
+  return status.ok() ? *status : fail(status.status());
 }
 
 // A transport that is asked for here is the only one, and ranks are on the machines asked for.
