@@ -190,7 +190,7 @@ Status Context::Core::check_profile() {
   if (tuning_of(config_) == 0 || !rank_map_.prefix().empty()) return {};
   const Lane::Hold hold(lane_);
   WEFT_ASSIGN(const Machines* all, machines_.get());
-  const Topology& here = all->topology;
+  const JobTopology& here = all->topology;
   if (config_.profile_topology.empty() || config_.profile_topology == here.hash) return {};
   return Status(
       Code::invalid_argument,

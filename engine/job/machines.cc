@@ -267,7 +267,7 @@ std::string equipment_of(const MachineRecord& record) {
 
 }  // namespace
 
-Topology topology_of(std::span<const MachineRecord> records) {
+JobTopology topology_of(std::span<const MachineRecord> records) {
   std::unordered_map<std::uint64_t, std::size_t> numbers;
   std::string whole;
   bool are_alike = true;

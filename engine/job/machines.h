@@ -49,7 +49,7 @@ struct MachineRecord {
 [[nodiscard]] MachineRecord this_machine(const std::string& host);
 
 // What a profile of `weft tune` fits: ranks, machines, cores and rails, but no names and addresses.
-struct Topology {
+struct JobTopology {
   std::string hash;   // 16 digits
   std::string about;  // for people
 };
@@ -73,7 +73,7 @@ struct Machines {
   std::vector<std::uint32_t> rail_rates;
   int lanes = 1;           // how many all ranks can have
   std::vector<bool> nccl;  // by machine: whether all of its ranks could use NCCL
-  Topology topology;
+  JobTopology topology;
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] const std::vector<Rank>& ranks_beside(Rank rank) const {
@@ -87,7 +87,7 @@ struct Machines {
   [[nodiscard]] std::string describe() const;
 };
 
-[[nodiscard]] Topology topology_of(std::span<const MachineRecord> records);
+[[nodiscard]] JobTopology topology_of(std::span<const MachineRecord> records);
 
 // `mismatch` names two ranks that have different rail policies or profiles.
 [[nodiscard]] Status check_policies(std::span<const MachineRecord> records);

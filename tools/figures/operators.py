@@ -1,5 +1,8 @@
-"""Part 16: doctor names causes, raises no false alarm, and predicts what mending brings."""
+"""Part 16: doctor names causes, raises no false alarm, and predicts what mending brings; tune beside the defaults; a large
+prediction."""
 
+import math
+import os
 import re
 import shlex
 import statistics
@@ -15,6 +18,14 @@ CLEAN = 5
 MBIT = 200
 SICK = "[ $NETNS_HOST = 1 ] && ip link set rail1 down; exec \"$0\" \"$@\""  # a host that has lost a rail
 WELL = "exec \"$0\" \"$@\""
+
+# Name, and the arguments of tools/netns; None: four ranks on this machine, bound to two cores.
+LABS = (("uneven rates", ("-r", "2", "--rates", "400,100")), ("latency 10 ms", ("--rates", "400", "--delay", "5")),
+        ("loss 0.1 %", ("--rates", "400", "--loss", "0.1")), ("four ranks on two cores", None), ("BCube", ("-r", "2", "--rates", "200")))
+SUITE = ("allreduce", "neighbor_allreduce", "allgather")
+SUITE_SIZES = "4K,64K,512K"
+TUNE_S = 120
+PROFILE_ROUNDS = 3
 
 
 def tested(build, tests):
@@ -47,6 +58,72 @@ def lost_rail(runs):
     return costs[0] if costs else 0.0, statistics.median(gains)
 
 
+def in_lab(runs, lab, words, profile=None, limit_s=RUN_LIMIT_S):
+    """The first rank's output of `weft WORDS` on four ranks of a lab."""
+    settings = {"WEFT_PROFILE": str(profile)} if profile else {}
+    if lab is None:
+        command = ["taskset", "-c", "0,1", str(runs.weft), "run", "-n", "4", "--", str(runs.weft), *words]
+    else:
+        command = [str(ROOT / "tools" / "netns"), "-n", "4", *lab, "--each", str(runs.weft), *words]
+    print(f"# {shlex.join(command)}", file=sys.stderr, flush=True)
+    done = subprocess.run(command, env=dict(os.environ, **settings), capture_output=True, text=True, timeout=limit_s, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+    first = "[0]" if lab is None else "[host0"
+    return "".join(line.partition("] ")[2] + "\n" for line in done.stdout.splitlines() if line.startswith(first))
+
+
+def suite_us(runs, lab, profile):
+    times = {}
+    for operation in SUITE:
+        words = ("perf", operation, "--ranks", "4", "--sizes", SUITE_SIZES, "--seconds", "0.5", "--transport", "automatic", "--json", "-")
+        for row in documents(in_lab(runs, lab, words, profile)):
+            times[operation, row["bytes"]] = row["p50_us"]
+    return times
+
+
+def tuned(runs, lab, profile):
+    """How many times as fast as the defaults the suite is with what `weft tune` found: 1 where it writes no profile."""
+    profile.unlink(missing_ok=True)
+    in_lab(runs, lab, ("tune", "--time", f"{TUNE_S}s", "--sizes", SUITE_SIZES, "-o", str(profile)), limit_s=4 * TUNE_S)
+    if not profile.exists():
+        return 1.0
+    ratios = {}
+    for _ in range(PROFILE_ROUNDS):
+        usual, ours = suite_us(runs, lab, None), suite_us(runs, lab, profile)
+        for key, value in usual.items():
+            ratios.setdefault(key, []).append(value / ours[key])
+    return math.exp(statistics.mean(math.log(statistics.median(each)) for each in ratios.values()))
+
+
+def tune_figures(runs, build):
+    gains = []
+    for name, lab in LABS:
+        gains.append(tuned(runs, lab, build / "tuned-profile.toml"))
+        show(f"tune, {name}", f"{gains[-1]:.2f}", ">= 0.98", "the defaults", gains[-1] >= 0.98)
+    mean = math.exp(statistics.mean(map(math.log, gains)))
+    show("tune, geometric mean of five labs", f"{mean:.2f}", ">= 1.15", "the defaults", mean >= 1.15)
+
+
+def large_prediction(runs, build):
+    """Seconds and MB of `weft predict` for 1,024 machines with eight ranks and eight rails each."""
+    rates = build / "eight-rails.toml"
+    rates.write_text("".join(f'[[nic]]\nname = "mlx5_{i}"\nmbit_per_s = 400_000\n' for i in range(8)), encoding="utf-8")
+    command = [str(runs.weft), "predict", "--like", str(ROOT / "examples" / "machines" / "8gpu-8nic.xml"), "--correct", str(rates),
+               "--machines", "1024", "--per-machine", "8"]
+    seconds, most = [], 0
+    for _ in range(ROUNDS):
+        begin = time.monotonic()
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:
+            raise RuntimeError(f"{shlex.join(command)}: exit status {child.returncode}")
+        seconds.append(time.monotonic() - begin)
+        most = max(most, usage.ru_maxrss / 1000)
+    return statistics.median(seconds), most
+
+
 def part_16(runs, build):
     named, causes = map(int, re.search(r"causes named: (\d+) of (\d+)", tested(build, "*Causes*")).groups())
     show("causes that doctor names", f"{named}/{causes}", f">= {LEAST_NAMED:.0%}", "seeded causes", named >= LEAST_NAMED * causes)
@@ -61,3 +138,7 @@ def part_16(runs, build):
     predicted, measured = lost_rail(runs)
     remark(f"a rail of one host is down: doctor predicts {predicted:.2f} times, measured {measured:.2f}")
     at_most("predicted gain of mending a rail, off by", abs(predicted / measured - 1), 0.2, "the measured gain")
+    seconds, megabytes = large_prediction(runs, build)
+    at_most("1,024 machines with 8 ranks each, predicted", seconds, 5, "seconds")
+    at_most("the memory for that", megabytes, 200, "MB")
+    tune_figures(runs, build)

@@ -10,6 +10,7 @@
 #include "tools/weft/commands.h"
 #include "tools/weft/common/mistake.h"
 #include "tools/weft/common/save.h"
+#include "tools/weft/report/report.h"
 
 int main(int argc, char** argv) {
   // Files that contradict themselves are errors of ours; hwloc would print a banner besides.
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
   weft::add_selftest(app, action);
   weft::add_timeline(app, action);
   weft::add_replay(app, action);
+  weft::add_report(app, action);
   weft::add_tune(app, action);
   weft::add_config(app, action);
 
