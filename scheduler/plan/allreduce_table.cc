@@ -36,6 +36,8 @@ Result<AllreduceTable> AllreduceTable::parse(std::string_view text) {
     if (is_last == (colon != std::string_view::npos))
       return wrong(text, "each algorithm but the last one has a size, as in direct:16384,ring");
     WEFT_ASSIGN(const AllreduceAlgorithm algorithm, allreduce_algorithm(row.substr(0, colon)));
+    if (algorithm == AllreduceAlgorithm::nccl)
+      return wrong(text, "nccl is no algorithm of Weft's; WEFT_NCCL says when NCCL is used");
     const std::optional<std::size_t> most = is_last ? kNoBound : bytes_of(row.substr(colon + 1));
     if (!most) return wrong(text, "a size is a number of bytes");
     if (!table.rows_.empty() && *most <= table.rows_.back().most_bytes)

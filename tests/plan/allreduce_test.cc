@@ -40,9 +40,10 @@ TEST(AllreduceTable, SaysTheAlgorithmOfEverySize) {
 }
 
 TEST(AllreduceTable, RefusesWhatIsNoList) {
-  for (const char* text : {"", "fast", "ring,direct", "ring:5", "ring:5,", ",ring", "ring:x,direct",
-                           "ring:-1,direct", "ring:9,direct:9,ring", "ring:9,direct:8,ring",
-                           "ring::5,direct", "ring:99999999999999999999,direct"})
+  for (const char* text :
+       {"", "fast", "nccl", "nccl:5,ring", "ring,direct", "ring:5", "ring:5,", ",ring",
+        "ring:x,direct", "ring:-1,direct", "ring:9,direct:9,ring", "ring:9,direct:8,ring",
+        "ring::5,direct", "ring:99999999999999999999,direct"})
     EXPECT_EQ(AllreduceTable::parse(text).status().code(), Code::invalid_argument) << text;
 }
 
