@@ -193,9 +193,9 @@ Result<const Entrance*> Context::Healing::look(Passage& passage) {
   const Entrance* none = nullptr;
   if (passage.entrance) return &*passage.entrance;
   const RankMap& map = passage.from->core->rank_map();
-  map.events().tell_events();
-  if (!map.events().has_any_returned()) return none;
-  const Result<std::string> text = map.get_from(0, kEntranceKey, Deadline::after_ms(0));
+  // The store is asked, whatever its events say: those of a rank that has come back may be on their way still when
+  // another one has let it in.
+  const Result<std::string> text = map.get_now(kEntranceKey);
   if (!text.ok()) return none;  // none yet; or never, if who would write it is gone
   WEFT_ASSIGN(Entrance entrance, Entrance::from_text(*text, config_.size));
   // Whoever knows of the entrance invites, so that the death of the writer is in nobody's way.

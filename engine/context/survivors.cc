@@ -80,7 +80,7 @@ class Lookout {
     const std::lock_guard lock(mutex_);
     if (has_ended_ || now_ns() < next_ns_) return {};
     next_ns_ = now_ns() + kPauseNs;
-    if (look_) {
+    if (look_ && before_.core->rank_map().events().has_any_returned()) {
       WEFT_ASSIGN(const Entrance* const entrance, look_());
       // Told to the others, who have looked in vain perhaps.
       if (entrance != nullptr) return Status(Code::peer_left, "ranks are let in", kNoRank);

@@ -61,6 +61,11 @@ class RankMap {
   [[nodiscard]] Result<std::string> get_from(Rank rank, const std::string& key,
                                              Deadline deadline) const;
 
+  // What some rank has put by now. Over PMIx always an error, as that of Store::get().
+  [[nodiscard]] Result<std::string> get_now(const std::string& key) const {
+    return events_->store().get(prefix_ + key, Deadline::after_ms(0));
+  }
+
   [[nodiscard]] StoreEvents& events() const { return *events_; }
   // From now on the membership gets the events of these ranks, with their numbers here.
   void add(Membership* membership) const { events_->add(membership, incarnations_); }

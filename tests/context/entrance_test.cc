@@ -24,17 +24,20 @@ Config skip_config(std::int64_t deadline_ms = 20'000) {
   return config;
 }
 
+using Wrap = std::function<std::shared_ptr<Store>(std::shared_ptr<Store>)>;
+
 // One process of a rank: its store and its context.
 class Process {
  public:
   Process(const RendezvousServer& server, Rank rank, int ranks,
-          const Config& config = skip_config()) {
+          const Config& config = skip_config(), const Wrap& wrap = {}) {
     auto store = connect_store(
         {server.address(), rank, ranks, kKey, 20'000, config.on_death == OnDeath::skip},
         Deadline::after_ms(20'000));
     EXPECT_TRUE(store.ok()) << store.status().to_string();
     if (!store.ok()) return;
     number_ = (*store)->incarnation();
+    if (wrap) store = wrap(*store);
     store_ = *store;
     auto made = Context::create(config, *std::move(store));
     EXPECT_TRUE(made.ok()) << made.status().to_string();
@@ -126,6 +129,53 @@ TEST(Entrance, ARankComesBackWithTheStateOfItsNeighbor) {
     EXPECT_TRUE(context.neighbor_allreduce(in(&x, 1), out(&y, 1)).ok());
     EXPECT_NEAR(y, (x + (context.rank() + 1) % 4 + (context.rank() + 3) % 4) / 3, 1e-12);
     EXPECT_EQ(let_in(context, state), std::vector<Rank>{});
+  });
+}
+
+// A store that never tells that a rank has come back.
+class LateStore final : public Store {
+ public:
+  explicit LateStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  [[nodiscard]] Rank rank() const override { return store_->rank(); }
+  [[nodiscard]] int size() const override { return store_->size(); }
+  [[nodiscard]] int incarnation() const override { return store_->incarnation(); }
+  Status put(std::string key, std::string bytes) override {
+    return store_->put(std::move(key), std::move(bytes));
+  }
+  Status take_back(const std::string& key) override { return store_->take_back(key); }
+  Result<std::string> get_from(Rank from, const std::string& key, Deadline deadline) override {
+    return store_->get_from(from, key, deadline);
+  }
+  Status fence(Deadline deadline) override { return store_->fence(deadline); }
+  Status goodbye(Deadline deadline) override { return store_->goodbye(deadline); }
+  [[nodiscard]] int event_fd() const override { return store_->event_fd(); }
+  [[nodiscard]] std::optional<StoreEvent> next_event() override {
+    std::optional<StoreEvent> event = store_->next_event();
+    while (event && event->kind == StoreEvent::Kind::returned) event = store_->next_event();
+    return event;
+  }
+
+ private:
+  const std::shared_ptr<Store> store_;
+};
+
+// Events travel apart from what others do because of them. Nobody goes another way than those who know more.
+TEST(Entrance, WhoHasNotHeardOfTheReturnLetsTheRankIn) {
+  run_ranks(3, [](const RendezvousServer& server, Rank rank) {
+    const Wrap late = [](std::shared_ptr<Store> store) -> std::shared_ptr<Store> {
+      return std::make_shared<LateStore>(std::move(store));
+    };
+    std::optional<Process> here(std::in_place, server, rank, 3, skip_config(),
+                                rank == 1 ? late : Wrap());
+    ASSERT_TRUE(here->context().barrier().ok());
+    if (rank == 2) {
+      here.reset();
+      here.emplace(server, rank, 3);
+    } else {
+      ASSERT_TRUE(here->context().barrier().ok());  // which needed it
+    }
+    EXPECT_EQ(let_all_in(here->context()), std::vector<Rank>{2});
+    EXPECT_EQ(sum_of_ranks(here->context()), 3);
   });
 }
 

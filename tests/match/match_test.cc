@@ -13,6 +13,8 @@
 #include <random>
 #include <set>
 
+#include "tests/base/sanitized.h"
+
 namespace weft {
 namespace {
 
@@ -174,7 +176,8 @@ TEST_P(Sizes, RanksInTheirOwnOrdersAndRoundsEndEveryName) {
   constexpr int kNames = 12;
   constexpr int kRounds = 5;
   const int size = GetParam();
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(4); ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
     Network network(size, seed);
     std::mt19937_64& random = network.random();
     std::vector<Digraph> graphs;  // of each round: peers may change

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/base/sanitized.h"
 #include "tests/negotiate/network.h"
 
 namespace weft::test {
@@ -17,7 +18,8 @@ class Sizes : public testing::TestWithParam<int> {};
 TEST_P(Sizes, RanksThatSubmitInTheirOwnOrdersRunInOneOrder) {
   constexpr int kNames = 20;
   constexpr int kRounds = 4;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(5); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
     Network network(GetParam(), seed);
     std::mt19937_64 random(seed);
     for (int round = 0; round < kRounds; ++round) {
