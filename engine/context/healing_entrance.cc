@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/context/healing_call.h"
+#include "engine/context/operands.h"
 #include "scheduler/vocabulary/vocabulary.h"
 
 namespace weft {
