@@ -11,6 +11,7 @@
 
 #include "engine/bootstrap/bootstrap.h"
 #include "tests/context/job.h"
+#include "tests/context/store_of_events.h"
 
 namespace weft {
 namespace {
@@ -133,30 +134,14 @@ TEST(Entrance, ARankComesBackWithTheStateOfItsNeighbor) {
 }
 
 // A store that never tells that a rank has come back.
-class LateStore final : public Store {
+class LateStore final : public StoreOfEvents {
  public:
-  explicit LateStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
-  [[nodiscard]] Rank rank() const override { return store_->rank(); }
-  [[nodiscard]] int size() const override { return store_->size(); }
-  [[nodiscard]] int incarnation() const override { return store_->incarnation(); }
-  Status put(std::string key, std::string bytes) override {
-    return store_->put(std::move(key), std::move(bytes));
-  }
-  Status take_back(const std::string& key) override { return store_->take_back(key); }
-  Result<std::string> get_from(Rank from, const std::string& key, Deadline deadline) override {
-    return store_->get_from(from, key, deadline);
-  }
-  Status fence(Deadline deadline) override { return store_->fence(deadline); }
-  Status goodbye(Deadline deadline) override { return store_->goodbye(deadline); }
-  [[nodiscard]] int event_fd() const override { return store_->event_fd(); }
+  using StoreOfEvents::StoreOfEvents;
   [[nodiscard]] std::optional<StoreEvent> next_event() override {
     std::optional<StoreEvent> event = store_->next_event();
     while (event && event->kind == StoreEvent::Kind::returned) event = store_->next_event();
     return event;
   }
-
- private:
-  const std::shared_ptr<Store> store_;
 };
 
 // Events travel apart from what others do because of them. Nobody goes another way than those who know more.

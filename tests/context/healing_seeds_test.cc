@@ -11,6 +11,7 @@
 #include "engine/bootstrap/bootstrap.h"
 #include "tests/base/sanitized.h"
 #include "tests/context/job.h"
+#include "tests/context/store_of_events.h"
 
 namespace weft {
 namespace {
@@ -19,23 +20,10 @@ constexpr const char* kJobKey = "the key of a job of a seed";
 constexpr std::int64_t kSteps = 6;
 
 // A store whose events arrive some looks later, in their order.
-class SlowEvents final : public Store {
+class SlowEvents final : public StoreOfEvents {
  public:
   SlowEvents(std::shared_ptr<Store> store, std::uint64_t seed)
-      : store_(std::move(store)), random_(seed) {}
-  [[nodiscard]] Rank rank() const override { return store_->rank(); }
-  [[nodiscard]] int size() const override { return store_->size(); }
-  [[nodiscard]] int incarnation() const override { return store_->incarnation(); }
-  Status put(std::string key, std::string bytes) override {
-    return store_->put(std::move(key), std::move(bytes));
-  }
-  Status take_back(const std::string& key) override { return store_->take_back(key); }
-  Result<std::string> get_from(Rank from, const std::string& key, Deadline deadline) override {
-    return store_->get_from(from, key, deadline);
-  }
-  Status fence(Deadline deadline) override { return store_->fence(deadline); }
-  Status goodbye(Deadline deadline) override { return store_->goodbye(deadline); }
-  [[nodiscard]] int event_fd() const override { return store_->event_fd(); }
+      : StoreOfEvents(std::move(store)), random_(seed) {}
   [[nodiscard]] std::optional<StoreEvent> next_event() override {
     const std::lock_guard lock(mutex_);
     if (!next_) {
@@ -47,7 +35,6 @@ class SlowEvents final : public Store {
   }
 
  private:
-  const std::shared_ptr<Store> store_;
   std::mutex mutex_;
   std::mt19937_64 random_;
   std::optional<StoreEvent> next_;
