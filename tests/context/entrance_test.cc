@@ -27,7 +27,7 @@ Config skip_config(std::int64_t deadline_ms = 20'000) {
 
 using Wrap = std::function<std::shared_ptr<Store>(std::shared_ptr<Store>)>;
 
-// One process of a rank: its store and its context.
+// One process of a rank: its store and its context. It ends with a goodbye, unless it has died before.
 class Process {
  public:
   Process(const RendezvousServer& server, Rank rank, int ranks,
@@ -44,12 +44,23 @@ class Process {
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     if (made.ok()) context_ = *std::move(made);
   }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
+    context_.reset();
+    if (store_ != nullptr)
+      (void)store_->goodbye(Deadline::after_ms(20'000));  // or a context has said it
+  }
+  void die() {
+    context_.reset();
+    store_.reset();
+  }
   [[nodiscard]] Context& context() { return *context_; }
   [[nodiscard]] int number() const { return number_; }
 
  private:
   int number_ = -1;
-  std::shared_ptr<Store> store_;  // its end without goodbye is a death
+  std::shared_ptr<Store> store_;
   std::unique_ptr<Context> context_;
 };
 
@@ -99,7 +110,7 @@ void run_with_one_back(int ranks, Rank gone,
     std::optional<Process> here(std::in_place, server, rank, ranks);
     ASSERT_TRUE(here->context().barrier().ok());
     if (rank == gone) {
-      here.reset();
+      here->die();
       here.emplace(server, rank, ranks);
       EXPECT_EQ(here->number(), 1);
       return body(here->context(), true);
@@ -154,7 +165,7 @@ TEST(Entrance, WhoHasNotHeardOfTheReturnLetsTheRankIn) {
                                 rank == 1 ? late : Wrap());
     ASSERT_TRUE(here->context().barrier().ok());
     if (rank == 2) {
-      here.reset();
+      here->die();
       here.emplace(server, rank, 3);
     } else {
       ASSERT_TRUE(here->context().barrier().ok());  // which needed it
@@ -237,7 +248,7 @@ TEST(Entrance, NobodyIsLetInByOthersThatDoNotCallIt) {
       has_waited.wait(false);
       return;
     }
-    here.reset();
+    here->die();
     here.emplace(server, rank, 2, skip_config(300));
     const Status status = here->context().admit({}).status();
     EXPECT_EQ(status.code(), Code::timed_out);
@@ -273,7 +284,7 @@ TEST(Entrance, WhereNobodyIsLeftThoseWhoWaitAreTold) {
   run_ranks(2, [&](const RendezvousServer& server, Rank rank) {
     std::optional<Process> here(std::in_place, server, rank, 2);
     ASSERT_TRUE(here->context().barrier().ok());
-    here.reset();
+    here->die();
     ++gone;
     gone.notify_all();
     for (int now = gone; now < 2; now = gone) gone.wait(now);

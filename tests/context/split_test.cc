@@ -129,7 +129,7 @@ TEST(Split, AFailureStaysInItsPart) {
 TEST(Split, ADeathConcernsOnlyThePartsOfTheRank) {
   auto stores = make_local_stores(4);
   ASSERT_TRUE(stores.ok());
-  std::latch died(1), done(3);
+  std::latch summed(4), died(1), done(3);
   std::vector<std::thread> ranks;
   for (std::size_t rank = 0; rank < 4; ++rank) {
     ranks.emplace_back([&, rank] {
@@ -139,6 +139,7 @@ TEST(Split, ADeathConcernsOnlyThePartsOfTheRank) {
       auto part = (*whole)->split(static_cast<int>(rank) / 2);
       ASSERT_TRUE(part.ok());
       EXPECT_FLOAT_EQ(total(**part, 1), 2);
+      summed.arrive_and_wait();
       if (rank == 3) {
         part->reset();
         whole->reset();

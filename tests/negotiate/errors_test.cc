@@ -110,7 +110,7 @@ TEST(NegotiateErrors, ARankSaysForWhomItWaits) {
 // Rank 0 takes what the others have to tell in the order of their ranks.
 TEST(NegotiateErrors, WhoHasToldRankZeroIsWaitedForNoMore) {
   bool waits_for_the_last = false;
-  for (std::uint64_t seed = 1; seed <= seeds(20); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Network network(4, seed);
     for (int rank = 0; rank < 4; ++rank)
