@@ -59,38 +59,24 @@ RankMap RankMap::with_look(Look look) const {
 
 namespace {
 
-// FNV-1a.
-class Digest {
- public:
-  void add(std::int32_t value) {
-    for (int byte = 0; byte < 4; ++byte) {
-      digest_ ^= static_cast<std::uint64_t>(value >> (8 * byte)) & 0xFF;
-      digest_ *= 0x100'0000'01b3;
-    }
-  }
-  [[nodiscard]] std::string text(std::size_t ranks) const {
-    return fmt::format("{}-{:016x}", ranks, digest_);
-  }
-
- private:
-  std::uint64_t digest_ = 0xcbf2'9ce4'8422'2325;
-};
+std::string digest_text(std::span<const std::int32_t> values, std::size_t ranks) {
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  return fmt::format("{}-{:016x}", ranks, fnv1a64(bytes));
+}
 
 }  // namespace
 
 std::string RankMap::digest() const {
-  Digest digest;
+  std::vector<std::int32_t> values;
   for (Rank rank = 0; rank < size(); ++rank) {
-    digest.add(incarnation(rank).rank);
-    digest.add(incarnation(rank).number);
+    values.push_back(incarnation(rank).rank);
+    values.push_back(incarnation(rank).number);
   }
-  return digest.text(static_cast<std::size_t>(size()));
+  return digest_text(values, static_cast<std::size_t>(size()));
 }
 
 std::string digest_of(const std::vector<Rank>& ranks) {
-  Digest digest;
-  for (const Rank rank : ranks) digest.add(rank);
-  return digest.text(ranks.size());
+  return digest_text(ranks, ranks.size());
 }
 
 Incarnation RankMap::incarnation(Rank rank) const {

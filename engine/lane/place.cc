@@ -7,18 +7,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
+
+#include "verbs/device/number_list.h"
 
 namespace weft {
 namespace {
 
-constexpr int kMostNumbers = 1 << 16;  // in a list; no machine has so many cores
-
 std::vector<int> read_list(const std::string& path) {
   std::string line;
   std::getline(std::ifstream(path), line);
-  return numbers_of(line);
+  return number_list(line);
 }
 
 std::vector<int> nodes_online(const std::string& sys) {
@@ -42,27 +41,6 @@ std::vector<int> allowed_cores() {
 }
 
 }  // namespace
-
-std::vector<int> numbers_of(std::string_view list) {
-  std::vector<int> numbers;
-  const auto take = [&list](int& number) {
-    const auto [end, error] = std::from_chars(list.data(), list.data() + list.size(), number);
-    list.remove_prefix(static_cast<std::size_t>(end - list.data()));
-    return error == std::errc() && number >= 0 && number < kMostNumbers;
-  };
-  for (int first = 0; take(first);) {
-    int last = first;
-    if (list.starts_with('-')) {
-      list.remove_prefix(1);
-      if (!take(last)) break;
-    }
-    for (int number = first; number <= last && std::ssize(numbers) < kMostNumbers; ++number)
-      numbers.push_back(number);
-    if (!list.starts_with(',')) break;
-    list.remove_prefix(1);
-  }
-  return numbers;
-}
 
 LanePlace choose_node(std::span<const int> rail_nodes, int work_node) {
   LanePlace place;

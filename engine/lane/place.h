@@ -7,7 +7,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "verbs/base/base.h"
@@ -35,10 +34,6 @@ struct LanePlace {
                                         const std::string& sys = "/sys");
 // The node that has all cores on which this process may run; -1: they are on several nodes.
 [[nodiscard]] int node_of_cores(const std::string& sys = "/sys");
-
-// Reads a list of cores or nodes in the kernel's form, such as "0-3,8". Stops at the first
-// character that does not belong to such a list.
-[[nodiscard]] std::vector<int> numbers_of(std::string_view list);
 
 // Binds the calling thread to the place's cores.
 Status bind_thread(const LanePlace& place);

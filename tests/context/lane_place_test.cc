@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/lane/lane.h"
+#include "verbs/device/number_list.h"
 
 namespace weft {
 namespace {
@@ -57,10 +58,11 @@ TEST(LanePlace, KeepsToTheCoresThatAreAllowed) {
 }
 
 TEST(LanePlace, ReadsWhatTheKernelLists) {
-  EXPECT_EQ(numbers_of("0-2,5,7-8"), (Numbers{0, 1, 2, 5, 7, 8}));
-  EXPECT_EQ(numbers_of(""), Numbers());
-  EXPECT_EQ(numbers_of("3-x"), Numbers());
-  EXPECT_EQ(numbers_of("0,99999999999,2"), Numbers{0});
+  EXPECT_EQ(number_list("0-2,5,7-8"), (Numbers{0, 1, 2, 5, 7, 8}));
+  EXPECT_EQ(number_list("0-2,1-3,0"), (Numbers{0, 1, 2, 3}));
+  EXPECT_EQ(number_list(""), Numbers());
+  EXPECT_EQ(number_list("3-x"), Numbers());
+  EXPECT_EQ(number_list("0,99999999999,2"), Numbers{0});
   const std::filesystem::path sys =
       std::filesystem::temp_directory_path() / ("lane_place-" + std::to_string(getpid()));
   const std::filesystem::path node = sys / "devices/system/node";

@@ -12,8 +12,6 @@
 namespace weft::diagnosis {
 namespace {
 
-constexpr int kMostNumbers = 1 << 16;  // of a list: more processors than any host has
-
 std::string trimmed(const std::string& line) {
   constexpr const char* kBlanks = " \t\r\n";
   const std::size_t first = line.find_first_not_of(kBlanks);
@@ -81,20 +79,6 @@ std::vector<std::string> names(const fs::path& folder) {
 bool is_there(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
-}
-
-std::vector<int> list_in(const std::string& text) {
-  std::vector<int> numbers;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) {
-    const std::size_t dash = part.find('-');
-    const auto first = number_in(part);
-    const auto last = dash == std::string::npos ? first : number_in(part.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last >= kMostNumbers) break;
-    for (std::int64_t number = *first; number <= *last; ++number)
-      numbers.push_back(static_cast<int>(number));
-  }
-  return numbers;
 }
 
 }  // namespace weft::diagnosis

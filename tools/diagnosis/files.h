@@ -27,7 +27,5 @@ namespace fs = std::filesystem;
 // What a folder holds, in the order in which people list names.
 [[nodiscard]] std::vector<std::string> names(const fs::path& folder);
 [[nodiscard]] bool is_there(const fs::path& path);
-// "0-3,8": 0, 1, 2, 3, 8.
-[[nodiscard]] std::vector<int> list_in(const std::string& text);
 
 }  // namespace weft::diagnosis

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "tools/diagnosis/read.h"
+#include "verbs/device/number_list.h"
 
 namespace weft::diagnosis {
 namespace {
@@ -145,8 +146,8 @@ void read_quota(const Root& root, HostFacts& facts) {
 
 void read_nodes(const Root& root, HostFacts& facts) {
   const fs::path nodes = root.sys() / "devices/system/node";
-  for (const int index : list_in(text(nodes / "online"))) {
-    facts.nodes.push_back({index, list_in(text(nodes / fmt::format("node{}/cpulist", index)))});
+  for (const int index : number_list(text(nodes / "online"))) {
+    facts.nodes.push_back({index, number_list(text(nodes / fmt::format("node{}/cpulist", index)))});
   }
 }
 

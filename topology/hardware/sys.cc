@@ -12,6 +12,7 @@
 
 #include "topology/hardware/pci_class.h"
 #include "topology/hardware/sources.h"
+#include "verbs/device/number_list.h"
 
 namespace weft::hardware {
 namespace {
@@ -175,18 +176,7 @@ std::vector<Gpu> gpus_of(const fs::path& sys) {
 }  // namespace
 
 std::vector<int> list_in(const std::filesystem::path& path) {
-  std::vector<int> numbers;
-  std::ifstream file(path);
-  for (int first = 0; file >> first && first >= 0 && first < kMostNumbers;) {
-    int last = first;
-    if (file.peek() == '-' && !(file.ignore() >> last)) break;
-    last = std::min(last, kMostNumbers - 1);
-    for (int number = numbers.empty() ? first : std::max(first, numbers.back() + 1); number <= last;
-         ++number)
-      numbers.push_back(number);
-    if (file.get() != ',') break;
-  }
-  return numbers;
+  return number_list(first_line(path));
 }
 
 Machine sys_machine(const std::string& sys) {
