@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "verbs/device/number_list.h"
+#include "verbs/device/device.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "engine/lane/lane.h"
-#include "verbs/device/number_list.h"
+#include "verbs/device/device.h"
 
 namespace weft {
 namespace {

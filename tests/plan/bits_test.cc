@@ -4,12 +4,14 @@
 
 #include <numeric>
 
+#include "tests/base/sanitized.h"
 #include "tests/plan/plans.h"
 
 namespace weft {
 namespace {
 
-constexpr int kSizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 64, 65, 100};
+const std::vector<int> kSizes = searched<std::vector<int>>(
+    {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 64, 65, 100}, {2, 3, 5, 8, 13, 65});
 constexpr std::size_t kBytes[] = {1, 64, 4096, 64 << 10, 1 << 20, 64 << 20};
 
 // The ranks whose inputs a combine takes, in its order.

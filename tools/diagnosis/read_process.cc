@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "tools/diagnosis/read.h"
-#include "verbs/device/number_list.h"
+#include "verbs/device/device.h"
 
 namespace weft::diagnosis {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "topology/hardware/pci_class.h"
 #include "topology/hardware/sources.h"
-#include "verbs/device/number_list.h"
+#include "verbs/device/device.h"
 
 namespace weft::hardware {
 namespace {

@@ -99,6 +99,9 @@ struct RdmaSources {
 // The order in which people list names: digits are one number, so that mlx5_2 comes before mlx5_10. A
 // strict weak order; equal numbers that are written differently ("01", "1") count as text.
 [[nodiscard]] bool is_listed_before(std::string_view a, std::string_view b);
+// Cores or NUMA nodes as the kernel lists them: of "0-3,8" 0, 1, 2, 3, 8. Upwards; it ends at the first mistake, and
+// at 8192, which is as far as Linux counts.
+[[nodiscard]] std::vector<int> number_list(std::string_view text);
 
 // By name, in that order. `sys`: where sysfs is mounted; tests give a folder of their own, and addresses. Empty
 // addresses: not known, and nothing is concluded from it.

@@ -1,10 +1,10 @@
 // number_list: the parser.
-#include "verbs/device/number_list.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <system_error>
+
+#include "verbs/device/device.h"
 
 namespace weft {
 
