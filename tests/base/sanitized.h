@@ -2,7 +2,9 @@
 // reserves, so a program under one does not run below a limit of address space.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "verbs/sanitizers/sanitizers.h"
 
@@ -19,9 +21,11 @@ inline constexpr bool kIsSanitized = true;
 inline constexpr bool kIsSanitized = kHasThreadSanitizer;
 #endif
 
-// How many of `all` courses that differ by their seed alone a test runs. Under a sanitizer, which makes
-// them many times as slow, an eighth of them runs all the code that the others run.
-constexpr std::uint64_t seeds(std::uint64_t all) {
+// How many courses that differ by their seed alone a test runs: `all`; WEFT_TEST_SEEDS of the environment asks for more.
+// Under a sanitizer, which makes them many times as slow, an eighth of them runs all the code that the others run.
+inline std::uint64_t seeds(std::uint64_t all) {
+  const char* const asked = std::getenv("WEFT_TEST_SEEDS");
+  if (asked != nullptr) all = std::max<std::uint64_t>(all, std::strtoull(asked, nullptr, 10));
   return kIsSanitized ? (all + 7) / 8 : all;
 }
 

@@ -25,9 +25,9 @@ struct Size {
   int messages;
   std::uint64_t seeds;
 };
-constexpr Size kSmall{24, 60, seeds(96)};
-constexpr Size kMedium{window::SlotWriter::kLeastForRail / sizeof(double) + 3, 30, seeds(24)};
-constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, seeds(16)};
+const Size kSmall{24, 60, seeds(96)};
+const Size kMedium{window::SlotWriter::kLeastForRail / sizeof(double) + 3, 30, seeds(24)};
+const Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, seeds(16)};
 
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
 
