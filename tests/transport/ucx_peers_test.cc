@@ -19,6 +19,7 @@
 #include "tests/base/sanitized.h"
 #include "tests/transport/group.h"
 #include "tests/transport/ranks.h"
+#include "tests/transport/shared_buffer.h"
 #include "verbs/ucx/batch.h"
 #include "verbs/ucx/library.h"
 #include "verbs/ucx/ucx.h"
@@ -235,6 +236,91 @@ TEST(UcxPeers, ThatDieWhileTheyConnectEndNobodyElse) {
     }
   });
   munmap(memory, kDeaths * sizeof(Steps));
+}
+
+// More than the socket takes, so UCX is in the middle of it.
+constexpr std::size_t kLongPiece = std::size_t{16} << 20;
+
+// Both ends of a path between ranks 0 and 1 work.
+void meet(Interface& own, Endpoint& peer) {
+  (void)peer.post_notice(1, numbered_header(0), {});
+  EXPECT_TRUE(eventually(own, [&] { return peer.front(1).header != nullptr; }));
+  EXPECT_TRUE(eventually(own, [&] { return peer.released(1) == 1 || own.flushed(); }));
+}
+
+[[noreturn]] void leave_much_under_way(Board& board, Steps& steps) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  auto own = must(nobody_known(1, small_options(), {.device = "lo", .piece_bytes = kLongPiece}));
+  board.put(1, own->address());
+  Endpoint* const peer = must(own->connect(0, board.get(0)));
+  meet(*own, *peer);
+  while (steps.asked == 0) own->progress();
+  const std::vector<std::byte> piece(kLongPiece);
+  (void)peer->post_piece(1, numbered_header(1), piece);
+  steps.done = 1;
+  while (true) pause();
+}
+
+// What the peer has sent is still to be read when its death shows, so that it shows first where we
+// send. Every version of UCX ends its process there if it sends without a copy.
+TEST(UcxPeers, ThatDieWhileMuchIsUnderWayEndNobodyElse) {
+  void* const memory =
+      mmap(nullptr, sizeof(Steps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const steps = static_cast<Steps*>(memory);
+  SharedBoard board;
+  in_fresh_process([&] {
+    const pid_t child = fork();
+    if (child == 0) leave_much_under_way(*board, *steps);
+    auto own = must(nobody_known(0, small_options(), {.device = "lo", .piece_bytes = kLongPiece}));
+    board->put(0, own->address());
+    Endpoint* const peer = must(own->connect(1, board->get(1)));
+    meet(*own, *peer);
+    steps->asked = 1;
+    while (steps->done != 1) std::this_thread::yield();
+    const std::vector<std::byte> piece(kLongPiece);
+    EXPECT_EQ(peer->post_piece(1, numbered_header(1), piece), Posted::posted);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    EXPECT_TRUE(eventually(*own, [&] { return !peer->failure().ok(); }));
+  });
+  munmap(memory, sizeof(Steps));
+}
+
+// A pulled cable stops the path in the middle of such work, and must not cost the connection.
+TEST(UcxPeers, APathThatIsGivenUpAmidOneSidedWorkComesBack) {
+  in_fresh_process([] {
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    auto other = must(nobody_known(1, small_options(), {.device = "lo"}));
+    Endpoint* to = must(own->connect(1, other->address()));
+    Endpoint* back = must(other->connect(0, own->address()));
+    const auto meet = [&] {
+      (void)to->post_notice(1, numbered_header(0), {});
+      (void)back->post_notice(1, numbered_header(0), {});
+      return eventually([&] {
+        own->progress();
+        other->progress();
+        return to->front(1).header != nullptr && back->front(1).header != nullptr;
+      });
+    };
+    ASSERT_TRUE(meet());
+    constexpr std::size_t kBytes = std::size_t{256} << 10;
+    constexpr int kWorks = 64;  // more than the sockets take
+    SharedBuffer there(kBytes);
+    {
+      const std::vector<std::byte> here(kBytes);
+      for (int work = 0; work < kWorks; ++work)
+        ASSERT_EQ(to->post_write(here, describe_memory(there.bytes().data(), kBytes), 1),
+                  Posted::posted);
+      to->abandon(Status(Code::unavailable, "a cable was pulled"));
+      std::array<Completion, kWorks> ended;
+      EXPECT_EQ(own->poll(ended), std::size_t{kWorks});
+    }
+    to = must(own->reconnect(1, other->address()));
+    back->abandon(Status(Code::unavailable, "a cable was pulled"));
+    back = must(other->reconnect(0, own->address()));
+    EXPECT_TRUE(meet());
+  });
 }
 
 // Sends a message that is alone in its active message as often as a crowd would, from a new interface

@@ -24,9 +24,9 @@ struct Part {
 };
 static_assert(sizeof(Part) == 8);
 
-// The size of a batch. Together with UCX's own header it fills one TCP segment of UCX (TX_SEG_SIZE
-// in interface.cc). UCX would cut a larger batch, and every fragment costs one more system call and
-// copy.
+// The size of a batch. Together with UCX's own header it has to fit into one TCP segment of UCX
+// (TX_SEG_SIZE in interface.cc), else UCX would cut it, and every fragment costs one more system call
+// and copy.
 inline constexpr std::size_t kBatchBytes = (std::size_t{64} << 10) - 256;
 
 // One-sided work with more data leaves alone: copying it would cost more than a message.

@@ -125,21 +125,23 @@ void UcxEndpoint::send_hello(std::uint32_t attributes) {
        greeting_pending_, attributes);
 }
 
-void UcxEndpoint::try_hello() {
-  const std::string_view own = interface_.own_address();
+bool UcxEndpoint::send_at_once(const void* header, std::size_t header_bytes,
+                               std::span<const std::byte> data) {
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
   how.flags = UCP_AM_SEND_FLAG_EAGER;
-  const ucs_status_ptr_t sent = library_.am_send(connection_->native, kActiveMessage, &greeting_,
-                                                 sizeof greeting_, own.data(), own.size(), &how);
+  const ucs_status_ptr_t sent = library_.am_send(connection_->native, kActiveMessage, header,
+                                                 header_bytes, data.data(), data.size(), &how);
   const ucs_status_t status = UCS_PTR_STATUS(sent);
-  if (status == UCS_ERR_NO_RESOURCE) return;
-  if (status == UCS_OK) {
-    connection_->is_hello_out = true;
-    return;
-  }
+  if (status == UCS_OK || status == UCS_ERR_NO_RESOURCE) return status == UCS_OK;
   connection_->broken = status;
   broke();
+  return false;
+}
+
+void UcxEndpoint::try_hello() {
+  const auto own = std::as_bytes(std::span(interface_.own_address()));
+  connection_->is_hello_out = send_at_once(&greeting_, sizeof greeting_, own);
 }
 
 // UCX asks for its connection now, by a second hello, as long as nothing fills the socket: the peer's
@@ -211,7 +213,7 @@ void UcxEndpoint::receive(void* data, std::byte* into, std::size_t bytes, Landed
 }
 
 std::uint32_t UcxEndpoint::protocol_for(std::size_t bytes) const {
-  return bytes > interface_.payload_stride() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
+  return bytes > interface_.eager_work_bytes() ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER;
 }
 
 bool UcxEndpoint::may_be_followed() const {

@@ -116,6 +116,9 @@ class UcxEndpoint final : public Endpoint {
   // UCX's for the call.
   void send(const void* header, std::size_t header_bytes, std::span<const std::byte> data,
             std::uint32_t flags, Pending& pending, std::uint32_t attributes = 0);
+  // The same, if all of it can leave for UCX at once: it then reads the header and the data no more.
+  [[nodiscard]] bool send_at_once(const void* header, std::size_t header_bytes,
+                                  std::span<const std::byte> data);
   // UCX's protocol for data of this size: small data travel in the message (eager), large data go
   // straight into the receiver's memory (rendezvous).
   [[nodiscard]] std::uint32_t protocol_for(std::size_t bytes) const;

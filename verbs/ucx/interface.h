@@ -56,6 +56,8 @@ class UcxInterface final : public Interface {
   [[nodiscard]] Rank rank() const { return rank_; }
   [[nodiscard]] std::uint64_t nonce() const { return nonce_; }
   [[nodiscard]] bool closed() const { return closed_; }
+  // One-sided work with at most so many bytes travels in its message.
+  [[nodiscard]] std::size_t eager_work_bytes() const { return eager_work_bytes_; }
   // Bytes of a slot's payload, whole cache lines.
   [[nodiscard]] std::size_t payload_stride() const { return payload_stride_; }
   void count_bytes(std::size_t bytes) { endpoint_bytes_ += bytes; }
@@ -142,6 +144,7 @@ class UcxInterface final : public Interface {
   AddressResolver resolver_;
   const Library& library_;
   const bool greets_first_;
+  const std::size_t eager_work_bytes_;
   pid_t process_;
   std::uint64_t nonce_;
   ucp_context_h context_ = nullptr;

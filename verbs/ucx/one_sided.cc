@@ -71,10 +71,31 @@ void OneSided::send(Work& work) {
                                         request.kind == WorkKind::write ? request.bytes : 0);
   if (endpoint_.sender().join_batch(&work.message, sizeof work.message, data)) return;
   work.waits = endpoint_.is_held();
-  if (!work.waits) {
-    endpoint_.send(&work.message, sizeof work.message, data, endpoint_.protocol_for(data.size()),
-                   work.sending);
+  if (work.waits) return;
+  if (data.size() <= interface_.eager_work_bytes()) return send_copy(work.message, data);
+  endpoint_.send(&work.message, sizeof work.message, data, UCP_AM_SEND_FLAG_RNDV, work.sending);
+}
+
+// Nothing of the caller stays with UCX, so a path that is given up keeps its connection.
+void OneSided::send_copy(const WorkMessage& message, std::span<const std::byte> data) {
+  give_back_copies();
+  if (endpoint_.send_at_once(&message, sizeof message, data) || !endpoint_.working()) return;
+  Copy& copy = copies_.emplace_back();
+  copy.message = message;
+  if (!data.empty()) {
+    copy.data = interface_.pool(true).take();
+    std::memcpy(copy.data.get(), data.data(), data.size());
   }
+  endpoint_.send(&copy.message, sizeof copy.message, {copy.data.get(), data.size()},
+                 UCP_AM_SEND_FLAG_EAGER, copy.pending);
+}
+
+void OneSided::give_back_copies() {
+  std::erase_if(copies_, [this](Copy& copy) {
+    if (copy.pending) return false;
+    if (copy.data != nullptr) interface_.pool(true).give(std::move(copy.data));
+    return true;
+  });
 }
 
 void OneSided::send_waiting() {

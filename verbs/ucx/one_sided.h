@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -38,7 +40,10 @@ class OneSided {
   // Whether UCX may still touch memory of the caller.
   [[nodiscard]] bool holds_memory() const;
   // Whether poll() has told the ends of all work.
-  [[nodiscard]] bool is_over() const { return work_.empty() && !order_.at_work(); }
+  [[nodiscard]] bool is_over() {
+    give_back_copies();
+    return work_.empty() && !order_.at_work() && copies_.empty();
+  }
 
  private:
   // One-sided work of ours, until its completion can be polled.
@@ -48,11 +53,19 @@ class OneSided {
     Status status;
     bool answered = false;
     bool waits = false;      // not sent yet: the endpoints have not greeted
-    Pending sending;         // UCX reads the message and request.local
+    Pending sending;         // UCX reads the message and request.local, by a rendezvous
     bool receiving = false;  // UCX writes request.local
     OneSided* owner = nullptr;
   };
+  // What UCX still reads of work that may have ended.
+  struct Copy {
+    WorkMessage message;
+    Lines data;  // from the interface's pool, or null
+    Pending pending;
+  };
   void send(Work& work);
+  void send_copy(const WorkMessage& message, std::span<const std::byte> data);
+  void give_back_copies();
   void end(Work& work, WorkVerdict verdict);
   // ok, or why work on a region cannot be sent. If it can, `message` names the region to its owner.
   [[nodiscard]] Status name_region(WorkMessage& message, const WorkRequest& request) const;
@@ -61,6 +74,7 @@ class OneSided {
   UcxEndpoint& endpoint_;
   UcxInterface& interface_;
   std::deque<Work> work_;
+  std::list<Copy> copies_;
   std::uint64_t first_work_ = 0;  // the number of the oldest in work_
   WorkOrder order_;
   std::uint64_t works_sent_ = 0;

@@ -165,6 +165,8 @@ void Sender::hand_over_pieces(std::size_t most) {
     Piece& piece = *pieces_.front();
     endpoint_.receiver().tell_received(piece.message.message);
     endpoint_.receiver().count_told(piece.message.message.channel);
+    if (endpoint_.send_at_once(&piece.message, sizeof piece.message, piece.data)) continue;
+    if (!endpoint_.working()) break;
     piece.copy = interface_.pool(true).take();
     std::memcpy(piece.copy.get(), piece.data.data(), piece.data.size());
     endpoint_.send(&piece.message, sizeof piece.message, {piece.copy.get(), piece.data.size()},

@@ -48,8 +48,7 @@ WorkRequest Target::request_of(const WorkMessage& work) {
 // A peer has at most Completions::kMost pieces of work outstanding. As many answers again may wait
 // until UCX no longer reads them.
 bool Target::take_work(const WorkMessage& work, const Arriving& data, bool& taken) {
-  while (!answers_.empty() && answers_.front().sent && !answers_.front().pending)
-    answers_.pop_front();
+  drop_answers();
   const bool has_data = work.message.kind == MessageKind::write;
   if (answers_.size() >= 2 * Completions::kMost || data.bytes != (has_data ? work.bytes : 0))
     return false;
@@ -61,6 +60,14 @@ bool Target::take_work(const WorkMessage& work, const Arriving& data, bool& take
   begin_work(work, data, taken);
   proceed();
   return true;
+}
+
+void Target::drop_answers() {
+  while (!answers_.empty() && answers_.front().sent && !answers_.front().pending) {
+    if (answers_.front().copy != nullptr)
+      interface_.pool(true).give(std::move(answers_.front().copy));
+    answers_.pop_front();
+  }
 }
 
 bool Target::may_begin(const WorkMessage& work, bool rendezvous) const {
@@ -209,8 +216,17 @@ void Target::send_answers() {
     if (!endpoint_.working() ||
         endpoint_.sender().join_batch(&answer.message, sizeof answer.message, answer.data))
       continue;
-    endpoint_.send(&answer.message, sizeof answer.message, answer.data,
-                   endpoint_.protocol_for(answer.data.size()), answer.pending);
+    std::span<const std::byte> data = answer.data;
+    if (data.size() <= interface_.eager_work_bytes()) {
+      if (endpoint_.send_at_once(&answer.message, sizeof answer.message, data) ||
+          !endpoint_.working())
+        continue;
+      answer.copy = interface_.pool(true).take();
+      if (!data.empty()) std::memcpy(answer.copy.get(), data.data(), data.size());
+      data = {answer.copy.get(), data.size()};
+    }
+    endpoint_.send(&answer.message, sizeof answer.message, data,
+                   endpoint_.protocol_for(data.size()), answer.pending);
   }
 }
 

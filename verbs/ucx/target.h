@@ -39,6 +39,8 @@ class Target {
   [[nodiscard]] bool has_waiting_work() const { return !waiting_.empty(); }
   void drop_waiting();
   void send_answers();
+  // Gives back what UCX no longer reads.
+  void drop_answers();
   [[nodiscard]] bool owes_answers() const { return !answers_.empty(); }
   // Whether UCX still moves data between the peer and this memory of ours, or any.
   [[nodiscard]] bool moves(std::span<const std::byte> memory) const;
@@ -56,12 +58,13 @@ class Target {
     std::span<const std::byte> data;
     bool ready = false;
     bool sent = false;
-    Pending pending;  // UCX reads the message and the data
+    Lines copy;       // of data that did not leave at once
+    Pending pending;  // UCX reads the message and the data, or the copy
     Target* target = nullptr;
 
     // Whether our memory is still being written or read for this work.
     [[nodiscard]] bool touches_memory() const {
-      return !ready || (!data.empty() && (!sent || pending));
+      return !ready || (!data.empty() && (!sent || (pending && copy == nullptr)));
     }
   };
   // A place for work of the peer that was not begun. If `is_here`, the work has come and waits for
