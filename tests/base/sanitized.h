@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 #include "verbs/sanitizers/sanitizers.h"
 
@@ -27,6 +29,15 @@ inline std::uint64_t seeds(std::uint64_t all) {
   const char* const asked = std::getenv("WEFT_TEST_SEEDS");
   if (asked != nullptr) all = std::max<std::uint64_t>(all, std::strtoull(asked, nullptr, 10));
   return kIsSanitized ? (all + 7) / 8 : all;
+}
+
+// Of many cases of one kind: all of them; under a sanitizer the first of every three.
+template <typename Cases>
+std::vector<typename Cases::value_type> some_of(const Cases& cases) {
+  std::vector<typename Cases::value_type> some;
+  for (std::size_t i = 0; i < cases.size(); i += kIsSanitized ? 3 : 1)
+    some.push_back(*(cases.begin() + static_cast<std::ptrdiff_t>(i)));
+  return some;
 }
 
 // The size of a search through all states: the smaller one under a sanitizer.

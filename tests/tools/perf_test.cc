@@ -72,21 +72,26 @@ TEST(Perf, HeapsAreAsTheSettingsSay) {
     EXPECT_EQ(ran.exit_status, 0) << setting << " " << what
                                   << (ran.errors.empty() ? "" : ran.errors[0]);
   };
-  for (const char* what : {"neighbor_allreduce --sizes 4K", "limits --sizes 4K",
-                           "neighbor_allreduce --sizes 4K --in-flight 4", "idle",
-                           "neighbor_allreduce --sizes 4K --in-process"})
-    expect_ok_with("WEFT_HEAP_MIB=512", what);
+  const std::vector<std::string> kinds = {"neighbor_allreduce --sizes 4K", "limits --sizes 4K",
+                                          "neighbor_allreduce --sizes 4K --in-flight 4", "idle",
+                                          "neighbor_allreduce --sizes 4K --in-process"};
+  for (const std::string& what : some_of(kinds)) expect_ok_with("WEFT_HEAP_MIB=512", what);
   for (const char* setting : {"WEFT_SHM_DIR=/dev/shm", "WEFT_HUGE_PAGES=off"})
     expect_ok_with(setting, "neighbor_allreduce --sizes 4K");
 }
 
 // A file that is asked for has all rows, or the command fails and names it.
 TEST(Perf, AFullDiskIsAnError) {
-  for (const std::string what :
-       {"allreduce --ranks 2", "allreduce --ranks 2 --in-process", "limits --ranks 2",
-        "idle --ranks 2", "neighbor_allreduce --ranks 2 --in-flight 4", "win_put",
-        "named --ranks 2 --tensors 4x64", "neighbor_allreduce --memory-use",
-        "wire --transport ucx"}) {
+  const std::vector<std::string> kinds = {"allreduce --ranks 2",
+                                          "allreduce --ranks 2 --in-process",
+                                          "limits --ranks 2",
+                                          "win_put",
+                                          "neighbor_allreduce --ranks 2 --in-flight 4",
+                                          "idle --ranks 2",
+                                          "named --ranks 2 --tensors 4x64",
+                                          "neighbor_allreduce --memory-use",
+                                          "wire --transport ucx"};
+  for (const std::string& what : some_of(kinds)) {
     if (what.starts_with("wire") && WEFT_HAS_UCX == 0) continue;
     const std::string line = "perf " + what + " --sizes 4K --seconds 0.01";
     const Ran file = run_weft(line + " --json /dev/full");
@@ -106,11 +111,12 @@ TEST(Perf, AFullDiskIsAnError) {
 // Every kind of measurement writes the file that --json names, beside its text.
 TEST(Perf, AFileOfRowsIsWrittenBesideTheText) {
   const Folder folder;
-  for (const char* what :
-       {"allreduce --ranks 2", "limits --ranks 2", "idle --ranks 2",
-        "neighbor_allreduce --ranks 2 --in-flight 4", "named --ranks 2 --tensors 4x64"}) {
-    const Ran ran = run_weft("perf " + std::string(what) + " --sizes 4K --seconds 0.01 --json " +
-                             folder.path("rows.json"));
+  const std::vector<std::string> kinds = {
+      "allreduce --ranks 2", "limits --ranks 2", "idle --ranks 2",
+      "neighbor_allreduce --ranks 2 --in-flight 4", "named --ranks 2 --tensors 4x64"};
+  for (const std::string& what : some_of(kinds)) {
+    const Ran ran =
+        run_weft("perf " + what + " --sizes 4K --seconds 0.01 --json " + folder.path("rows.json"));
     EXPECT_EQ(ran.exit_status, 0) << what;
     EXPECT_FALSE(ran.out.empty()) << what;
     const std::string rows = folder.content("rows.json");
@@ -169,9 +175,10 @@ TEST(Perf, WithoutProcessVmReadvARowHasNoLimit) {
 }
 
 TEST(Perf, OperationsWithoutALimitAreCheckedAllTheSame) {
-  for (const char* operation : {"reduce_scatter", "reduce", "gather", "scatter", "alltoall"}) {
-    for (const nlohmann::json& row :
-         rows_of(std::string(operation) + " --ranks 3 --sizes 4,64K,1M --check")) {
+  const std::vector<std::string> operations = {"reduce_scatter", "reduce", "gather", "scatter",
+                                               "alltoall"};
+  for (const std::string& operation : some_of(operations)) {
+    for (const nlohmann::json& row : rows_of(operation + " --ranks 3 --sizes 4,64K,1M --check")) {
       EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
       EXPECT_FALSE(row.contains("share")) << row;
     }
@@ -180,11 +187,19 @@ TEST(Perf, OperationsWithoutALimitAreCheckedAllTheSame) {
 
 // Messages of private memory that are staged, and those that the receiver reads by process_vm_readv.
 TEST(Perf, PrivateMemoryArrivesWhicheverWayItTakes) {
-  for (const char* operation :
-       {"neighbor_allreduce", "neighbor_allgather", "allreduce", "broadcast", "allgather",
-        "reduce_scatter", "reduce", "gather", "scatter", "alltoall"}) {
+  const std::vector<std::string> operations = {"neighbor_allreduce",
+                                               "neighbor_allgather",
+                                               "allreduce",
+                                               "broadcast",
+                                               "allgather",
+                                               "reduce_scatter",
+                                               "reduce",
+                                               "gather",
+                                               "scatter",
+                                               "alltoall"};
+  for (const std::string& operation : some_of(operations)) {
     for (const nlohmann::json& row :
-         rows_of(std::string(operation) + " --ranks 3 --sizes 64K,1M --memory private --check"))
+         rows_of(operation + " --ranks 3 --sizes 64K,1M --memory private --check"))
       EXPECT_GT(row.value("p50_us", 0.0), 0) << row;
   }
 }
