@@ -19,9 +19,13 @@
 namespace weft {
 
 // How long one waits for the reason why no path works to a needed rank. It may have died or left, which
-// other ranks or the Store tell later than its network does.
+// other ranks or the Store tell later than its network does. Where a death is no error, a path that is
+// taken for lost too early ends the job: a cable that is out keeps the news for seconds, and TCP sends
+// it again as long after the cable is back.
 [[nodiscard]] inline std::int64_t lost_path_patience_ns(const Config& config) {
-  return std::min<std::int64_t>(3000, config.deadline_ms / 2) * 1'000'000;
+  const std::int64_t most = config.deadline_ms / 2;
+  const bool death_is_no_error = config.on_death == OnDeath::skip;
+  return (death_is_no_error ? most : std::min<std::int64_t>(3000, most)) * 1'000'000;
 }
 
 // Belongs to the holder of the lane's token.
