@@ -104,6 +104,7 @@ class Soak {
   Status graph(Random& random);
   Status split(Random& random);
   Status window(Random& random);
+  Status window_of(Context& context, Random& random) const;
   Status named(Random& random);
 
   [[nodiscard]] std::int64_t mask() const {
@@ -259,17 +260,30 @@ Status Soak::split(Random&) {
   return sum == std::ssize(half->members()) ? Status() : wrong(fmt::format("split: {}", sum));
 }
 
+// After a death only a new context has windows, so most are made on one of those that are left.
 Status Soak::window(Random& random) {
-  // Small: the memory of a window that is open when a rank dies stays.
-  std::vector<double> x(size_of(random) % 2000 + 1, 1.0);
+  if (random() % 4 == 0) return window_of(context_, random);
+  WEFT_ASSIGN(const std::unique_ptr<Context> left, context_.split(0));
+  return window_of(*left, random);
+}
+
+Status Soak::window_of(Context& context, Random& random) const {
+  // Mostly small: the memory of a window that is open when a rank dies stays.
+  const std::size_t most = random() % 16 == 0 ? kMostElements : 2000;
+  const auto tensor = std::make_shared<std::vector<double>>(size_of(random) % most + 1, 1.0);
+  std::vector<double>& x = *tensor;
   const std::string name = fmt::format("w{}", step_);
-  WEFT_ASSIGN(weft::Window window, context_.win_create(out(x.data(), x.size()), name));
-  WEFT_RETURN_IF_ERROR(window.put(out(x.data(), x.size())));
-  WEFT_RETURN_IF_ERROR(context_.win_fence());
-  WEFT_RETURN_IF_ERROR(window.update());
-  for (const double each : x)
-    if (std::abs(each - 1) > 1e-12) return wrong("window");
-  return context_.win_free(name);
+  WEFT_ASSIGN(weft::Window window,
+              context.win_create(out(x.data(), x.size()), name, {.owner = tensor}));
+  for (std::uint64_t puts = 1 + random() % 4; puts != 0; --puts) {
+    WEFT_RETURN_IF_ERROR(random() % 2 == 0 ? window.put(out(x.data(), x.size())) : window.get());
+    WEFT_RETURN_IF_ERROR(context.win_fence());
+    WEFT_RETURN_IF_ERROR(window.update());
+    for (const double each : x)
+      if (std::abs(each - 1) > 1e-12) return wrong("window");
+    WEFT_RETURN_IF_ERROR(context.win_fence());
+  }
+  return context.win_free(name);
 }
 
 Status Soak::named(Random& random) {
