@@ -62,9 +62,10 @@ Play::Play(const SimulatedJob& job, const SimulateOptions& options, Links& links
 Status Play::run() {
   constexpr std::size_t kInstants = 256;  // between two reports
   for (std::size_t instants = 0;; ++instants) {
-    if (options_.progress && instants % kInstants == 0 && !programs_.messages.empty())
-      options_.progress(static_cast<double>(left_) /
-                        static_cast<double>(programs_.messages.size()));
+    if (options_.goes_on && instants % kInstants == 0 && !programs_.messages.empty() &&
+        !options_.goes_on(static_cast<double>(left_) /
+                          static_cast<double>(programs_.messages.size())))
+      return {Code::closed, "the simulation was told to end"};
     while (!runnable_.empty()) {
       const Rank rank = runnable_.back();
       runnable_.pop_back();

@@ -67,8 +67,9 @@ struct SimulateOptions {
   bool collapse = true;
   // Keeps the bars that drawings need.
   bool keep_bars = false;
-  // Called now and then with the part of the messages that have left so far, from 0 to 1.
-  std::function<void(double)> progress{};
+  // Called now and then with the part of the messages that have left so far, from 0 to 1. False ends
+  // the simulation: its error is `closed`.
+  std::function<bool(double)> goes_on{};
   // A job with more messages is refused: each message takes about 200 bytes and 3 us.
   std::uint64_t most_messages = 40'000'000;
 };
@@ -140,8 +141,8 @@ struct Simulation {
   std::vector<Bar> bars;
 };
 
-// Errors: plans that do not match or wait for each other for ever, ranks that no rail connects, and
-// more messages than `most_messages`.
+// Errors: plans that do not match or wait for each other for ever, ranks that no rail connects,
+// more messages than `most_messages`, and `closed` where `goes_on` ended it.
 [[nodiscard]] Result<Simulation> simulate(const SimulatedJob& job,
                                           const SimulateOptions& options = {});
 

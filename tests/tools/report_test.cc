@@ -36,6 +36,25 @@ TEST(Report, IsOnePageThatLoadsNothing) {
   EXPECT_EQ(page.substr(page.size() - 8), "</html>\n");
 }
 
+TEST(Report, HardwareAndAMapAreTables) {
+  const Folder folder;
+  ASSERT_EQ(
+      run_weft("topo --from " WEFT_MACHINES "/8gpu-8nic.xml --json " + folder.path("machine.json"))
+          .exit_status,
+      0);
+  ASSERT_EQ(run_weft("map --cluster " WEFT_CLUSTERS "/two-leaves.toml --graph ring --json " +
+                     folder.path("map.json"))
+                .exit_status,
+            0);
+  const Ran ran = run_weft("report " + folder.path("machine.json") + " " + folder.path("map.json") +
+                           " -o " + folder.path("page.html"));
+  EXPECT_EQ(ran.exit_status, 0);
+  const std::string page = folder.content("page.html");
+  for (const char* part : {"<td>mlx5_3</td>", "<caption>gpus</caption>", "<td>node7</td>",
+                           "seat 1 reads", "and 64 more"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
 TEST(Report, WhatCannotBeReadIsNamedAndTheRestGoesOn) {
   const Folder folder;
   folder.write("doctor.json", kFindings);

@@ -8,6 +8,7 @@
 
 #include "tools/weft/common/progress.h"
 #include "tools/weft/common/range.h"
+#include "tools/weft/common/stop.h"
 
 namespace weft {
 namespace {
@@ -79,7 +80,7 @@ Result<FoundPlacement> search_seats(const PlaceArguments& asked, const Cluster& 
     const double left_s = end.left_ms() / kMs;
     progress.say(fmt::format("searching for seats of {} ranks: {:.0f} of {} s", graph.size(),
                              std::max(asked.seconds - left_s, 0.0), asked.seconds));
-    return !end.passed();
+    return !end.passed() && !is_told_to_stop();
   };
   return place_ranks(cluster, graph,
                      {.map = options,

@@ -31,7 +31,7 @@ CLI::Option* add_place_options(CLI::App& command, PlaceArguments& to);
 inline constexpr std::int64_t kMostMappedEdges = 4'000'000;
 [[nodiscard]] Result<Graph> all_edges(const std::string& name, int ranks);
 
-// `seats`: only the first so many; 0: all.
+// `seats`: only the first so many; 0: all. Being told to stop ends it with the best so far.
 [[nodiscard]] Result<FoundPlacement> search_seats(const PlaceArguments& asked,
                                                   const Cluster& cluster, const Graph& graph,
                                                   const MapOptions& options, int seats = 0);

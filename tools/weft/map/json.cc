@@ -102,6 +102,7 @@ std::string map_json(const ShownMap& shown) {
   for (const auto& [policy, us] : shown.other_us) others[std::string(name(policy))] = us;
   const Json object{{"cluster", shown.cluster.source},
                     {"graph", shown.graph.name()},
+                    {"complete", shown.is_complete},
                     {"policy", name(shown.options.policy)},
                     {"bytes", static_cast<std::size_t>(shown.options.bytes)},
                     {"us", shown.us()},

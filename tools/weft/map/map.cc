@@ -15,6 +15,7 @@
 #include "tools/weft/common/place.h"
 #include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
+#include "tools/weft/common/stop.h"
 #include "tools/weft/map/measure.h"
 #include "tools/weft/predict/judge.h"
 #include "tools/weft/predict/options.h"
@@ -24,7 +25,8 @@ namespace {
 
 constexpr const char* kExamples = R"(
 Cluster files: docs/cluster.md; graphs and schedules: weft graph --help; how rails are chosen and what
-the times mean: docs/mapping.md.
+the times mean: docs/mapping.md. Ctrl-C ends the search of --place: the best seats so far are shown and
+written, "complete" is false in JSON, and the exit status is 130.
 
 Examples:
   weft map --cluster cluster.toml --graph exponential
@@ -73,6 +75,9 @@ Status show(const MapArguments& asked, const ShownMap& shown) {
     return {Code::invalid_argument, fmt::format("--json writes at most {} edges, not {}",
                                                 kMostWritten, shown.map.edges.size())};
   }
+  if (!shown.is_complete)
+    fmt::print(stderr,
+               "weft map: interrupted: the best seats so far, not compared by simulation\n");
   if (asked.json != "-") fmt::print("{}", map_text(shown, asked.all));
   if (asked.json.empty()) return {};
   if (asked.json != "-") return save(asked.json, map_json(shown));
@@ -108,17 +113,20 @@ Result<ShownMap> map_of(const MapArguments& asked, const Cluster& cluster, const
     WEFT_ASSIGN(found, search_seats(asked.place, cluster, graph, options, seats));
     SimulateOptions simulated;
     simulated.piece_bytes = network_piece(one_lane);
+    simulated.goes_on = [](double) { return !is_told_to_stop(); };
     const PredictedCase exchange{
         Collective::neighbor_allreduce, {}, bytes, std::max(asked.lanes, 1)};
-    WEFT_RETURN_IF_ERROR(
-        keep_if_no_slower(one_lane, policy, asked.graph, {&exchange, 1}, simulated, *found));
+    const Status judged =
+        keep_if_no_slower(one_lane, policy, asked.graph, {&exchange, 1}, simulated, *found);
+    if (!is_told_to_stop()) WEFT_RETURN_IF_ERROR(judged);
   }
+  const bool is_complete = !is_told_to_stop();
   const Placement placement = found ? found->placement : Placement::identity(graph.size());
   WEFT_ASSIGN(RailMap map, map_graph(cluster, graph, placement, options));
   const CombiningWork work =
       lane_work(one_lane, graph, placement, options.bytes, std::max(asked.lanes, 1));
-  ShownMap shown{cluster,        graph, options, placement, std::move(found),
-                 std::move(map), work,  {},      {},        {}};
+  ShownMap shown{cluster, graph, options, placement, std::move(found), std::move(map),
+                 work,    {},    {},      {},        is_complete};
   WEFT_ASSIGN(shown.advice, advise(asked, one_lane, shown));
   for (const RailPolicy other : {RailPolicy::near, RailPolicy::all}) {
     if (other == policy) continue;
@@ -157,6 +165,8 @@ Status measure(const MapArguments& asked, ShownMap& shown) {
 }
 
 Status run(const MapArguments& asked) {
+  // The ranks of a job would measure what they were told to leave.
+  if (asked.place.is_asked && !asked.measure) stop_by_signals();
   WEFT_ASSIGN(Cluster one_lane, cluster_of(asked.cluster, "weft map"));
   if (asked.combine_gbyte_per_s > 0)
     one_lane.memory.combine_gbyte_per_s = asked.combine_gbyte_per_s;
@@ -223,7 +233,7 @@ void add_map(CLI::App& app, Action& action) {
   command->callback([&action, arguments] {
     action = [arguments] {
       const Status status = run(*arguments);
-      return status.ok() ? 0 : fail(status);
+      return status.ok() ? stopped_status() : fail(status);
     };
   });
 }

@@ -24,6 +24,8 @@ struct ShownMap {
   LaneAdvice advice;                                    // 1 lane: no other number of them
   std::vector<std::pair<RailPolicy, double>> other_us;  // what an exchange takes by other policies
   std::vector<double> measured_us;                      // by edge, alone; empty: not measured
+  bool is_complete =
+      true;  // false: Ctrl-C ended the search for seats, and these are the best so far
 
   // One exchange: lanes combine while links carry, so the longer of both counts.
   [[nodiscard]] double us() const { return std::max(map.us, work.us); }

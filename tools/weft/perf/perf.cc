@@ -23,7 +23,7 @@ idle, for what an unused engine costs. Without `weft run` around it, the ranks a
 rank r on core r modulo their number. Every rank's input is rewritten before each timed call (up to
 4K: calls go back to back); a time is from the first rank's begin to the last one's end. The limit
 and the peer are timed by the same code, in turn with Weft's operation; share and speedup are
-medians of those rounds' ratios.
+medians of those rounds' ratios. Ctrl-C ends it: the rows so far are printed and in the JSON file, which --from draws.
 
 Examples:
   weft perf neighbor_allreduce --ranks 4 --check

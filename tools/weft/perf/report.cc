@@ -13,6 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Who waits for a size so long wants to know how many are left.
+constexpr std::int64_t kSlowRowNs = 5'000'000'000;
+
 double gbps(double bytes, double us) {
   return us > 0 ? bytes / us / 1e3 : 0;
 }
@@ -207,9 +210,17 @@ Status report_sizes(const PerfOptions& options, bool leads,
     WEFT_ASSIGN(report, Report::open(options));
     WEFT_RETURN_IF_ERROR(report->head());
   }
+  std::size_t rows = 0;
+  std::int64_t begin = now_ns();
   for (const std::size_t bytes : options.sizes) {
     WEFT_ASSIGN(const Row row, measure_size(bytes));
-    if (report) WEFT_RETURN_IF_ERROR(report->row(row));
+    if (!report) continue;
+    WEFT_RETURN_IF_ERROR(report->row(row));
+    const std::int64_t now = now_ns();
+    if (++rows < options.sizes.size() && now - begin > kSlowRowNs)
+      fmt::print(stderr, "weft perf: {} of {} sizes, the last in {:.0f} s\n", rows,
+                 options.sizes.size(), static_cast<double>(now - begin) / 1e9);
+    begin = now;
   }
   return report ? report->done() : Status();
 }

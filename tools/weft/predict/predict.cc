@@ -1,6 +1,7 @@
 // weft predict: how long operations will take on a cluster, from its description alone.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "tools/weft/common/progress.h"
 #include "tools/weft/common/range.h"
 #include "tools/weft/common/save.h"
+#include "tools/weft/common/stop.h"
 #include "tools/weft/predict/judge.h"
 #include "tools/weft/predict/report.h"
 #include "tools/weft/predict/strategies.h"
@@ -29,6 +31,8 @@ algbw and busbw are those of NCCL's tests (docs/performance.md): the operation's
 what the interfaces of the busiest rank carry.
 of ideal is what no plan could beat (the bytes that must pass a machine's interfaces, or those of all machines
 together, over their rates) over the time. docs/simulation.md has the model.
+
+Ctrl-C ends it: what has been predicted is kept, as text, JSON and curves, and the exit status is 130.
 
 --place searches for the seats that `weft map --place` finds, for --graph and a message of the first of
 --sizes; all operations then run there, and identity us is what they take where ranks sit in order.
@@ -81,19 +85,28 @@ class Prediction {
 
   Status run() {
     WEFT_RETURN_IF_ERROR(report_.head(options_.cluster));
-    for (const Collective operation : options_.operations)
-      for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
-    if (busiest_) WEFT_RETURN_IF_ERROR(advise_last(*busiest_));
+    const Status predicted = run_all();
+    progress_.clear();
+    if (!is_told_to_stop()) WEFT_RETURN_IF_ERROR(predicted);
     WEFT_RETURN_IF_ERROR(report_.close());
     const PredictArguments& asked = options_.asked;
-    if (rows_.empty()) return Status(Code::invalid_argument, "nothing that can be predicted");
-    if (asked.svg.empty()) return {};
+    if (is_told_to_stop())
+      fmt::print(stderr, "weft predict: interrupted after {} rows\n", rows_.size());
+    else if (rows_.empty())
+      return Status(Code::invalid_argument, "nothing that can be predicted");
+    if (asked.svg.empty() || rows_.empty()) return {};
     return save(asked.svg,
                 draw_curves(rows_, asked.title.empty() ? options_.cluster.source : asked.title,
                             asked.compute_ms * 1e3));
   }
 
  private:
+  Status run_all() {
+    for (const Collective operation : options_.operations)
+      for (const int ranks : options_.ranks) WEFT_RETURN_IF_ERROR(run(operation, ranks));
+    return busiest_ ? advise_last(*busiest_) : Status();
+  }
+
   Status run(Collective operation, int ranks) {
     const Cluster cluster = first_ranks(options_.cluster, ranks);
     WEFT_ASSIGN(const Placement placement, placement_on(cluster));
@@ -239,8 +252,9 @@ class Prediction {
     SimulateOptions simulated = options_.simulate;
     std::erase_if(simulated.stragglers,
                   [ranks](const Straggler& straggler) { return straggler.rank >= ranks; });
-    simulated.progress = [this, ranks, what](double part) {
+    simulated.goes_on = [this, ranks, what](double part) {
       progress_.say(fmt::format("{} on {} ranks: {:.0f}%", what, ranks, 100 * part));
+      return !is_told_to_stop();
     };
     return simulated;
   }
@@ -342,13 +356,22 @@ class Prediction {
   std::set<std::string> said_;           // what was left out
 };
 
+// Runs take and give back large arrays of different sizes. With a fixed bound the C library maps each of them, and what a
+// run gave back is the kernel's again: 8,192 ranks take a fifth less memory.
+void give_back_large_arrays() {
+  constexpr int kMapped = 1 << 20;
+  (void)::mallopt(M_MMAP_THRESHOLD, kMapped);
+}
+
 int run(const PredictArguments& asked) {
+  give_back_large_arrays();
   Result<PredictOptions> options = understand(asked);
   if (!options.ok()) return fail(options.status());
   Result<PredictReport> report = PredictReport::open(*options);
   if (!report.ok()) return fail(report.status());
+  stop_by_signals();
   const Status status = Prediction(std::move(options).value(), std::move(report).value()).run();
-  return status.ok() ? 0 : fail(status);
+  return status.ok() ? stopped_status() : fail(status);
 }
 
 }  // namespace

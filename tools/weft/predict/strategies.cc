@@ -11,6 +11,7 @@
 
 #include "engine/compress/compress.h"
 #include "tools/weft/common/bytes.h"
+#include "tools/weft/common/stop.h"
 #include "tools/weft/strategies/words.h"
 
 namespace weft {
@@ -113,6 +114,7 @@ Status run(const Forecasts& asked, const ForecastArguments& arguments, ForecastR
   for (const Contestant& strategy : asked.strategies) {
     double alone = 0;  // steps/s without a straggler
     for (const double straggler : asked.stragglers) {
+      if (is_told_to_stop()) return report.close();
       WEFT_ASSIGN(const TrainingForecast found, forecast(job_of(asked, strategy, straggler)));
       if (straggler == 0) alone = found.steps_per_s;
       WEFT_RETURN_IF_ERROR(
@@ -137,8 +139,9 @@ int run(const ForecastArguments& arguments) {
   if (const Status possible = check(*asked); !possible.ok()) return fail_forecast(possible);
   Result<ForecastReport> report = ForecastReport::open(arguments);
   if (!report.ok()) return fail_forecast(report.status());
+  stop_by_signals();
   const Status status = run(*asked, arguments, *report);
-  return status.ok() ? 0 : fail_forecast(status);
+  return status.ok() ? stopped_status() : fail_forecast(status);
 }
 
 }  // namespace

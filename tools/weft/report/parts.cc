@@ -40,6 +40,26 @@ std::string shown(const Json& object, const char* key) {
   return text;
 }
 
+// The objects of an array as rows; the first so many, and how many more there are.
+std::string table_of(const Json& object, const char* key, const std::vector<const char*>& columns) {
+  constexpr std::size_t kMostRows = 64;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array() || found->empty()) return {};
+  std::string html = fmt::format("<table><caption>{}</caption>", key) +
+                     row_of({columns.begin(), columns.end()}, "th");
+  for (std::size_t i = 0; i < std::min(found->size(), kMostRows); ++i) {
+    const Json& each = (*found)[i];
+    std::vector<std::string> cells;
+    for (const char* column : columns)
+      cells.push_back(each.is_object() ? shown(each, column) : std::string());
+    html += row_of(cells);
+  }
+  html += "</table>\n";
+  if (found->size() > kMostRows)
+    html += fmt::format("<p>and {} more</p>\n", found->size() - kMostRows);
+  return html;
+}
+
 // "…&lt;script" and the like can hide nowhere: these words may not stand in a drawing at all.
 bool is_harmless(const std::string& drawing) {
   constexpr std::array<std::string_view, 9> kActive = {
@@ -177,6 +197,27 @@ Result<ReportPart> part_of_drawing(const std::string& text, const std::string& n
     return Status(Code::invalid_argument,
                   fmt::format("{}: the drawing has parts that run or load something", name));
   return ReportPart{"Hardware and mapping", as_picture(*drawing, name)};
+}
+
+ReportPart part_of_machine(const Json& machine, const std::string& name) {
+  std::string html = fmt::format("<h3>{}</h3><table>", svg::escaped(name));
+  for (const char* key : {"source", "cpu", "packages", "cores", "threads", "unknown", "left_out"})
+    if (const std::string text = shown(machine, key); !text.empty()) html += row_of({key, text});
+  html += "</table>\n";
+  html += table_of(machine, "nics", {"name", "netdev", "mbit_per_s", "bond"});
+  html += table_of(machine, "gpus", {"index", "model", "memory_bytes", "uuid"});
+  html += table_of(machine, "gpu_links", {"gpu", "peer", "kind", "lanes", "gbyte_per_s"});
+  return {"Hardware and mapping", html};
+}
+
+ReportPart part_of_map(const Json& map, const std::string& name) {
+  std::string html = fmt::format("<h3>{}</h3><table>", svg::escaped(name));
+  for (const char* key : {"cluster", "graph", "policy", "bytes", "us", "links_us", "complete"})
+    if (const std::string text = shown(map, key); !text.empty()) html += row_of({key, text});
+  html += "</table>\n";
+  html += table_of(map, "loads", {"name", "gbit_per_s", "messages", "us"});
+  html += table_of(map, "ranks", {"rank", "seat", "machine", "reason"});
+  return {"Hardware and mapping", html};
 }
 
 ReportPart part_of_profile(const std::string& text) {

@@ -27,6 +27,7 @@ constexpr const char* kExamples = R"(
 The page needs no other file and no network. Files are told apart by what is in them:
   findings        weft doctor --json FILE
   curves          weft perf --json FILE, weft predict --json FILE
+  hardware, map   weft topo --json FILE, weft map --json FILE
   drawings        weft topo --svg FILE, weft map --svg FILE, weft predict --run-svg FILE
   timelines       WEFT_TRACE=FILE, all ranks' together
   metrics         WEFT_METRICS=FILE
@@ -51,6 +52,10 @@ Result<ReportPart> part_of(const std::string& path, const std::string& text) {
     const nlohmann::json whole = nlohmann::json::parse(text, nullptr, false);
     if (whole.is_object() && whole.contains("findings") && whole["findings"].is_array())
       return part_of_findings(whole);
+    if (whole.is_object() && whole.contains("nics") && whole.contains("packages"))
+      return part_of_machine(whole, path);
+    if (whole.is_object() && whole.contains("edges") && whole.contains("loads"))
+      return part_of_map(whole, path);
     WEFT_ASSIGN(const std::vector<std::string> rows, read_rows(path));
     return part_of_rows(rows, path);
   }

@@ -24,6 +24,9 @@ struct ReportPart {
                                               const std::string& name);
 // A drawing of `weft topo --svg`, `weft map --svg` and others.
 [[nodiscard]] Result<ReportPart> part_of_drawing(const std::string& svg, const std::string& name);
+// The object of `weft topo --json`, and that of `weft map --json`.
+[[nodiscard]] ReportPart part_of_machine(const nlohmann::json& machine, const std::string& name);
+[[nodiscard]] ReportPart part_of_map(const nlohmann::json& map, const std::string& name);
 // What `weft tune --explain` prints.
 [[nodiscard]] ReportPart part_of_profile(const std::string& text);
 // Metrics of a rank (WEFT_METRICS).

@@ -33,7 +33,7 @@ struct TopoArguments {
   std::string from{};
   std::string correct{};
   std::string svg{};
-  bool json = false;
+  std::string json{};
   bool xml = false;
   bool nccl = false;
   bool nccl_graph = false;
@@ -73,9 +73,9 @@ Status show(const TopoArguments& asked, const Config& config) {
   if (!asked.svg.empty()) return save(asked.svg, machine_svg(*machine));
   const bool is_here = asked.from.empty();
   const GpuAbilities abilities = is_here ? gpu_abilities(*machine) : GpuAbilities();
-  if (asked.json) {
-    fmt::print("{}", machine_json(*machine, is_here ? &abilities : nullptr));
-    return {};
+  if (!asked.json.empty()) {
+    const std::string json = machine_json(*machine, is_here ? &abilities : nullptr);
+    return asked.json == "-" ? print_now(json) : save(asked.json, json);
   }
   fmt::print("{}{}", machine_text(*machine), is_here ? used_text(config, *machine) : "");
   // Without a GPU, that there is no driver is no news.
@@ -109,7 +109,7 @@ void add_topo(CLI::App& app, Action& action) {
       ->add_option("--correct", to.correct,
                    "TOML file: what the source does not say [of this machine, WEFT_HARDWARE]")
       ->check(no_empty_text());
-  CLI::Option* json = command->add_flag("--json", to.json, "One JSON object");
+  CLI::Option* json = add_json_option(*command, to.json, "One JSON object (docs/hardware.md)");
   command->add_option("--svg", to.svg, "Draw it to this file instead")
       ->check(no_empty_text())
       ->excludes(json);

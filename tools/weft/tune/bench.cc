@@ -2,12 +2,11 @@
 #include "tools/weft/tune/bench.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "tools/limits/laps.h"
+#include "tools/weft/common/stop.h"
 
 namespace weft {
 namespace {
@@ -22,12 +21,6 @@ constexpr double kMostTrialS = 0.15;  // so that Ctrl-C is heard soon
 constexpr int kWarmUpLaps = 10;
 constexpr double kSlowUs = 30'000;
 
-std::atomic<bool> told_to_stop = false;  // a signal handler reaches nothing else
-
-extern "C" void weft_tune_stop(int) {
-  told_to_stop = true;
-}
-
 Result<std::shared_ptr<void>> memory_of(std::size_t bytes) {
   WEFT_ASSIGN(void* const memory, allocate(bytes));
   std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
@@ -41,16 +34,6 @@ int batch_of(const TuneRow& row) {
 }
 
 }  // namespace
-
-void stop_by_signals() {
-  struct sigaction action {};
-  action.sa_handler = weft_tune_stop;
-  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
-}
-
-bool is_told_to_stop() {
-  return told_to_stop;
-}
 
 std::string TuneRow::name() const {
   switch (what) {

@@ -6,7 +6,7 @@
 // What ranks agree on also carries whether one of them was told to stop, and how long rank 0 has worked. So all ranks see
 // the same numbers and take the same decisions, and nobody has to tell them. It works between hosts whose clocks differ.
 //
-// For one thread of each rank. All functions but settings() are collective.
+// For one thread of each rank. tools/weft/common/stop.h has the signals. All functions but settings() are collective.
 #pragma once
 
 #include <functional>
@@ -88,9 +88,5 @@ class Bench {
   bool is_stopped_ = false;
   double spent_s_ = 0;
 };
-
-// From now on SIGINT and SIGTERM do not end this process; the next agreement tells all ranks of them.
-void stop_by_signals();
-[[nodiscard]] bool is_told_to_stop();
 
 }  // namespace weft

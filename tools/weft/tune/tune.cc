@@ -10,6 +10,7 @@
 #include "tools/weft/common/bytes.h"
 #include "tools/weft/common/own_ranks.h"
 #include "tools/weft/common/save.h"
+#include "tools/weft/common/stop.h"
 #include "tools/weft/tune/search.h"
 
 namespace weft {
