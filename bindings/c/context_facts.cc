@@ -146,6 +146,13 @@ weft_code weft_metrics(char** text) {
   });
 }
 
+weft_code weft_flight(char** text) {
+  return call(__func__, [&]() -> Status {
+    WEFT_RETURN_IF_ERROR(check_result(text, "text"));
+    return give_string(weft::flight(), text);
+  });
+}
+
 weft_code weft_context_explain(const weft_context* context, char** text) {
   return call(__func__, [&]() -> Status {
     WEFT_RETURN_IF_ERROR(check_result(text, "text"));

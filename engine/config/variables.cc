@@ -107,6 +107,9 @@ bool is_path(std::string_view value) {
 bool is_directory_path(std::string_view value) {
   return value.front() == '/' && is_path(value);
 }
+bool is_live_folder(std::string_view value) {
+  return value == "auto" || is_directory_path(value);
+}
 bool is_key(std::string_view value) {
   return value.size() >= 16 && value.size() <= 256;
 }
@@ -337,6 +340,14 @@ std::vector<Variable> make_table() {
       text("WEFT_METRICS", &Config::metrics, "a path", is_path,
            "file for metrics (Prometheus text), replaced every 10 s and in the end; the rank is "
            "added to its name; empty: none"),
+      text("WEFT_FLIGHT", &Config::flight, "a path", is_path,
+           "file for the latest operations of each context, for `weft flight`, written when a "
+           "context "
+           "fails; the rank is added to its name; empty: none"),
+      text("WEFT_LIVE", &Config::live, "auto or the path of a folder that begins with /",
+           is_live_folder,
+           "folder of a local socket by which the rank answers `weft flight --live`; auto: "
+           "/run/user/UID/weft or /tmp/weft-UID; empty: no socket"),
       choice<LogLevel>("WEFT_LOG", &Config::log,
                        {{"debug", LogLevel::debug},
                         {"info", LogLevel::info},

@@ -178,6 +178,14 @@ Status Context::Core::join(MachineRecord machine) {
                           .fixed_bits = config_.bits == Bits::fixed ? 1U : 0U};
     WEFT_ASSIGN(recorder_, Recorder::open(trace_path(config_.record, config_.rank), head));
   }
+  if (!config_.flight.empty())
+    failures_.before_end([this](const Status& failure) { write_flight(failure); });
+  if (!config_.live.empty() && rank_map_.prefix().empty()) {
+    WEFT_ASSIGN(live_, LiveServer::open({.folder = config_.live,
+                                         .job = live_job(config_.job_key),
+                                         .rank = config_.rank,
+                                         .answer = answer_of_process}));
+  }
   rank_map_.add(&membership_);
   WEFT_RETURN_IF_ERROR(machines_.tell(std::move(machine), rails_.opened()));
   WEFT_RETURN_IF_ERROR(peers_.addresses().tell(lane_.interface().address()));
@@ -235,6 +243,7 @@ void Context::Core::wake() {
 void Context::Core::close() {
   if (closed_.exchange(true)) return;
   metrics_file_.reset();
+  live_.reset();
   MetricRegistry::of_process().remove(this);
   bell_->silence();
   nccl_.close();

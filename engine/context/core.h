@@ -39,6 +39,7 @@
 #include "engine/context/windows.h"
 #include "engine/gpu/gpu.h"
 #include "engine/job/job.h"
+#include "engine/live/live.h"
 #include "engine/mail/mail.h"
 
 namespace weft {
@@ -118,6 +119,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   // `rank="0",context="job"`: of the metrics.
   [[nodiscard]] std::string metric_labels() const;
   std::string explain();
+  // What the latest operations were, in docs/live.md's lines.
+  void recall(FlightText& to) override;
 
   // The lane that callers drive. The pointer keeps the core alive.
   [[nodiscard]] std::shared_ptr<Lane> shared_lane() { return {shared_from_this(), &lane_}; }
@@ -157,6 +160,12 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   Status admit(const std::shared_ptr<Operation>& operation);
 
   void collect(Metrics& to) override;
+  // recall.cc; token.
+  void recall(FlightText& to, const Status& failure);
+  void collect_rails(Metrics& to);
+  [[nodiscard]] std::vector<FlightRail> rails();
+  // Into the file of WEFT_FLIGHT.
+  void write_flight(const Status& failure);
   void wake();
   // Called when the machine records of all ranks have been read. `policies` is an error if two
   // ranks have different rail policies.
@@ -169,6 +178,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   std::uint32_t splits_ = 0;  // contexts that were made of this one
 
   std::shared_ptr<MetricsFile> metrics_file_;  // null: none is written
+  std::shared_ptr<LiveServer> live_;           // null: nobody is answered
   std::shared_ptr<Recorder> recorder_;         // null: calls are not recorded
   const std::shared_ptr<GpuBell> bell_ = std::make_shared<GpuBell>([this] { wake(); });
   Trace trace_;

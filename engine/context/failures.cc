@@ -175,6 +175,7 @@ void Failures::fail(const Status& status, bool touched_output) {
   if (status.code() != Code::closed) {  // each lane is closed for itself
     lane_.trace().add(Event::error, 0, status.rank(), static_cast<std::uint16_t>(status.code()));
     control_.tell_failure(status);
+    before_end_(status);
     if (!first_.note(failure)) return lane_.fail(first_.status());
     // A context that goes on says who is gone, by the rank's number in it, when it has healed.
     const bool goes_on = config_.on_death == OnDeath::skip &&
@@ -186,6 +187,7 @@ void Failures::fail(const Status& status, bool touched_output) {
 
 void Failures::follow() {
   control_.tell_failure(first_.status());
+  before_end_(first_.status());
   lane_.fail(first_.status());
 }
 

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/config/config.h"
@@ -42,6 +44,8 @@ class Failures final : public LaneObserver {
         membership_(membership),
         first_(first) {}
 
+  // Is called with the reason before what is in flight ends.
+  void before_end(std::function<void(const Status&)> call) { before_end_ = std::move(call); }
   // Fails the context, unless it has failed before. `touched_output`: the operation that failed may
   // have written to its output.
   void fail(const Status& status, bool touched_output = false);
@@ -74,6 +78,7 @@ class Failures final : public LaneObserver {
   RailSelection* const rails_;
   const Membership& membership_;
   FirstFailure& first_;
+  std::function<void(const Status&)> before_end_ = [](const Status&) {};
   Epoch membership_epoch_ = 0;               // the epoch that was checked last
   std::int64_t lost_ns_ = 0;                 // since when a needed path is lost; 0: none is
   std::vector<Execution::Missing> missing_;  // scratch

@@ -4,6 +4,8 @@
 #include <weft/memory.h>
 #include <weft/metrics.h>
 
+#include <charconv>
+
 #include "engine/compress/compress.h"
 #include "engine/context/core.h"
 
@@ -62,6 +64,24 @@ std::string metrics() {
   return MetricRegistry::of_process().text();
 }
 
+std::string flight() {
+  if (is_forked_child()) return "";
+  return MetricRegistry::of_process().flight();
+}
+
+std::string answer_of_process(std::string_view question) {
+  if (question == "metrics") return metrics();
+  if (question == "flight") return flight();
+  constexpr std::string_view kSome = "flight ";
+  if (!question.starts_with(kSome)) return "";
+  question.remove_prefix(kSome.size());
+  std::size_t most = 0;
+  const auto [end, error] =
+      std::from_chars(question.data(), question.data() + question.size(), most);
+  if (error != std::errc{} || end != question.data() + question.size()) return "";
+  return MetricRegistry::of_process().flight(most);
+}
+
 std::string Context::Core::metric_labels() const {
   const std::string& prefix = rank_map_.prefix();
   return metric_label("rank", std::to_string(config_.rank)) + "," +
@@ -84,6 +104,7 @@ void Context::Core::collect(Metrics& to) {
   to.gauge("weft_plans_cached", "Plans in the cache.", labels, found.plans_cached);
   to.gauge("weft_endpoint_bytes", "Memory of rings and slots.", labels, found.endpoint_bytes);
   to.gauge("weft_scratch_bytes", "Memory of plans and staging.", labels, found.scratch_bytes);
+  collect_rails(to);
 }
 
 }  // namespace weft

@@ -46,6 +46,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::split(
   if (config.local_size == 0) config.local_size = config.size;
   const std::string name = fmt::format("{}/split/{}/{}/", number_, number, own.color);
   if (!config.trace.empty()) config.trace += fmt::format(".split{}-{}", number, own.color);
+  if (!config.flight.empty()) config.flight += fmt::format(".split{}-{}", number, own.color);
   return open_at(std::move(config), rank_map_.among(ranks_of(own.color, choices), name), number_,
                  hardware_);
 }
@@ -67,6 +68,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::among(const std::vector<Ra
   const std::string which =
       are_all ? std::string(number) : fmt::format("{}-{}", number, digest_of(ranks));
   if (!config.trace.empty()) config.trace += fmt::format(".{}{}", purpose, which);
+  if (!config.flight.empty()) config.flight += fmt::format(".{}{}", purpose, which);
   const std::string name = fmt::format("{}/{}/{}/", number_, purpose, which);
   return open_at(std::move(config), rank_map_.among(ranks, name), number_, hardware_, extra);
 }

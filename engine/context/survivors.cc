@@ -163,6 +163,7 @@ Result<std::shared_ptr<Context::Core>> Context::Core::left(const RankMap& left) 
   Config config = config_;
   if (config.local_size == 0) config.local_size = config.size;
   if (!config.trace.empty()) config.trace += fmt::format(".{}", left.digest());
+  if (!config.flight.empty()) config.flight += fmt::format(".{}", left.digest());
   return open_at(std::move(config), left, number_, hardware_);
 }
 

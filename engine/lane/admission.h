@@ -51,6 +51,9 @@ struct LaneSlot {
   // The number of the call to which the bound call is bound, if it may run once more as it is; 0: it
   // may not.
   std::uint64_t bound = 0;
+  std::uint64_t flight =
+      FlightRing::kNoPlace;      // of the operation that runs here, if it has a record
+  bool is_large = false;         // the bound call has so many bytes that the clock does not count
   std::uint32_t departures = 0;  // how often check_liveness() found a needed rank out of reach
   std::uint32_t queries = 0;     // how often check_liveness() found the operation waiting
   const std::uint32_t channel;
@@ -124,6 +127,12 @@ class Admission {
   [[nodiscard]] bool is_taken(const PeerConnection& from,
                               const std::vector<LaneSlot*>& running) const;
   [[nodiscard]] std::uint32_t stream_channel() const { return options_.channel; }
+  // Calls `see` for each waiting operation.
+  template <typename See>
+  void for_each_waiting(See&& see) const {
+    for (const auto& operation : in_order_) see(*operation);
+    for (const auto& operation : by_stream_) see(*operation);
+  }
   // Removes and returns all waiting operations.
   [[nodiscard]] std::vector<std::shared_ptr<Operation>> withdraw();
 

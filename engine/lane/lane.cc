@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/vocabulary/vocabulary.h"
+
 namespace weft {
 namespace {
 
@@ -15,6 +17,15 @@ constexpr std::int64_t kLookNs = 1'000'000;
 // sleeps.
 constexpr std::int64_t kIdleSleepNs = 1'000'000'000;
 
+// An operation of so many bytes takes several microseconds, so that reading the clock twice is no cost.
+constexpr std::size_t kTimedBytes = std::size_t{32} << 10;
+// A turn takes tens of nanoseconds. What has not moved for so many of them waits.
+constexpr int kBriefTurns = 32;
+
+std::size_t bytes_of(const Call& call) {
+  return std::max(call.input_count, call.output_count) * size_of(call.type);
+}
+
 ExecutionOptions with_lane(ExecutionOptions options, PrivateWays& ways, ScratchPool& scratch,
                            TraceRing& trace) {
   options.ways = &ways;
@@ -25,6 +36,22 @@ ExecutionOptions with_lane(ExecutionOptions options, PrivateWays& ways, ScratchP
 
 }  // namespace
 
+void fill_record(const Call& call, bool is_of_some_ranks, FlightRecord& record) {
+  record.count = std::max(call.input_count, call.output_count);
+  record.sources = static_cast<std::uint16_t>(call.in.size());
+  record.destinations = static_cast<std::uint16_t>(call.out.size());
+  record.agreement = call.agreement;
+  record.collective = call.collective;
+  record.type = call.type;
+  record.is_of_some_ranks = is_of_some_ranks;
+  record.peer = kNoRank;
+  if (!is_of_some_ranks) {
+    if (has<kHasRoot>(call.collective)) record.peer = call.root;
+  } else if (!call.in.empty() || !call.out.empty()) {
+    record.peer = (call.in.empty() ? call.out : call.in).front()->rank;
+  }
+}
+
 Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, TraceRing& trace,
            const Membership& membership, LaneObserver& observer)
     : options_(options),
@@ -33,6 +60,7 @@ Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, Tra
       membership_(membership),
       observer_(observer),
       admission_(with_lane(options.execution, ways_, scratch_, trace), options.channels),
+      flight_(options.home == nullptr ? FlightRing(FlightRing::kRecords) : FlightRing()),
       steps_(*interface_),
       thread_({.name = options.thread_name,
                .grace = options.home != nullptr ? std::chrono::microseconds(0) : LaneThread::kGrace,
@@ -189,6 +217,8 @@ void Lane::begin(LaneSlot& slot, bool is_again) {
   Status status = is_again
                       ? slot.execution.start_again(call.operation, call.epoch, call.self_weight)
                       : slot.execution.start(*slot.bound_call.plan, call);
+  if (!is_again) slot.is_large = bytes_of(call) >= kTimedBytes;
+  if (!is_again || slot.is_large) record(slot);
   if (!status.ok()) slot.execution.fail(std::move(status));
   running_.push_back(&slot);
   stirred_ = true;
@@ -278,6 +308,8 @@ void Lane::finish(LaneSlot& slot) {
   const Status& status = slot.execution.status();
   trace_.add(Event::operation_end, slot.bound_call.call.operation, status.rank(),
              static_cast<std::uint16_t>(status.code()));
+  if (slot.flight != FlightRing::kNoPlace)
+    flight_.end(std::exchange(slot.flight, FlightRing::kNoPlace), status.code());
   ++completed_;
   if (!status.ok()) observer_.operation_failed(status, slot.execution.touched_output());
   admission_.ended(slot);
@@ -298,6 +330,21 @@ void Lane::leave() {
   if (options_.has_thread) thread_.call();
 }
 
+void Lane::record(LaneSlot& slot) {
+  slot.flight = flight_.begin(slot.is_large, [&slot](FlightRecord& record) {
+    fill_record(slot.bound_call.call, slot.is_of_some_ranks, record);
+    record.number = slot.number;
+  });
+}
+
+// For the flight recorder: what runs now is not over at once.
+void Lane::note_waiting() {
+  for (LaneSlot* slot : running_) {
+    if (slot->flight == FlightRing::kNoPlace) record(*slot);
+    flight_.waits(slot->flight);
+  }
+}
+
 // Whether an operation waits for a rank that is bound to this core. Polling is then in vain until
 // that rank has run.
 bool Lane::needs_core() {
@@ -311,6 +358,7 @@ template <typename Done>
 void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
   Backoff backoff(policy);
   bool core_wanted = false;
+  int turns = 0;  // in which nothing moved
   while (true) {
     take_turn();
     const bool looks = stirred_;  // without news, no operation that could not advance can advance
@@ -324,8 +372,10 @@ void Lane::drive(const WaitPolicy& policy, Done&& done, std::int64_t end_ns) {
     if (done()) return flush();
     if (stirred_) {
       backoff.reset();
+      turns = 0;
       continue;
     }
+    if (++turns == kBriefTurns) note_waiting();
     if (token_.wanted()) {
       flush();
       token_.lend();
@@ -465,7 +515,7 @@ bool Lane::test(Operation& operation) {
 }
 
 void Lane::look() {
-  advance_all();
+  if (!advance_all()) note_waiting();
   begin_ready();
   flush();
   if (const std::int64_t now = now_ns(); now - looked_ns_ >= kLookNs) {

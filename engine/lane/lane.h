@@ -35,6 +35,9 @@
 
 namespace weft {
 
+// What a record says of a call, but its number and times.
+void fill_record(const Call& call, bool is_of_some_ranks, FlightRecord& record);
+
 // What a lane needs from the context that it belongs to. The holder of the token calls it.
 class LaneObserver {
  public:
@@ -185,6 +188,9 @@ class Lane {
   // call would mean something else.
   void forget_bound();
   [[nodiscard]] TraceRing& trace() { return trace_; }
+  // The latest operations; none of a lane that runs parts of them.
+  [[nodiscard]] const FlightRing& flight() const { return flight_; }
+  void recall_hook(FlightText& to) const { steps_.recall(to); }
   // Takes a turn of the networks, and advances the operation of one slot.
   void advance_once(LaneSlot& slot);
   // Does what can be done now, for a caller that looks at the peers' messages itself.
@@ -230,6 +236,8 @@ class Lane {
   void finish(LaneSlot& slot);
   void flush();
   bool needs_core();
+  void note_waiting();
+  void record(LaneSlot& slot);
   void hand_over();
   void drive_for_thread(const std::atomic<bool>& stopping);
   template <typename Done>
@@ -249,6 +257,7 @@ class Lane {
   PrivateWays ways_;
   ScratchPool scratch_;
   Admission admission_;
+  FlightRing flight_;
   std::vector<LaneSlot*> running_;
   Steps steps_;
   bool stirred_ = false;  // a running operation may be able to advance

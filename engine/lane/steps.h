@@ -42,6 +42,10 @@ class Steps {
     for (Driven& each : steps_) each.step->abandon(why);
   }
 
+  // What the hook has in the flight recorder.
+  void recall(FlightText& to) const {
+    if (hook_ != nullptr) hook_->recall(to);
+  }
   [[nodiscard]] bool is_empty() const { return steps_.empty(); }
   // Whether nothing here waits for anybody.
   [[nodiscard]] bool is_idle() const {

@@ -182,6 +182,12 @@ std::string AllWorks::waiting() const {
                         : "not all ranks have submitted an operation";
 }
 
+void AllWorks::recall(FlightText& to) const {
+  for (const auto& [name, work] : works_)
+    to.named(name, work->request().collective, work->submitted_ns, work->is_running);
+  if (!stall_.empty()) to.lacking(stall_);
+}
+
 Departure AllWorks::find_departure() const {
   const std::vector<Rank> awaited = negotiator_.awaited();
   const auto found =

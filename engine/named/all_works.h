@@ -54,6 +54,7 @@ class AllWorks {
   // Who lacks what, as far as the ranks have found out.
   [[nodiscard]] std::string waiting() const;
   void add_to(Named::Usage& usage) const;
+  void recall(FlightText& to) const;
 
  private:
   // What runs. The work is null at a rank that has joined.

@@ -217,6 +217,15 @@ void NamedObject::collect(Metrics& to) {
                found.batches_by_names, found.fused + found.batches_by_names.front());
 }
 
+void NamedObject::recall(FlightText& to) {
+  all_.recall(to);
+  neighbors_.recall(to);
+  const std::lock_guard lock(mutex_);
+  for (const auto& work : submitted_)
+    if (!work->name.empty())
+      to.named(work->name, work->request().collective, work->submitted_ns, false);
+}
+
 Status NamedObject::end() {
   {
     const std::lock_guard lock(mutex_);

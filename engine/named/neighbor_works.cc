@@ -103,6 +103,13 @@ Status NeighborWorks::receive(Rank from, std::span<const std::byte> message, std
   return matcher_.receive(from, message, now);
 }
 
+void NeighborWorks::recall(FlightText& to) const {
+  for (const auto& [id, open] : open_)
+    to.named(open.work->name, open.work->request().collective, open.work->submitted_ns,
+             open.to_come == 0);
+  if (!open_.empty()) to.lacking(matcher_.waiting());
+}
+
 std::int64_t NeighborWorks::oldest_ns() const {
   std::int64_t oldest = kNever;
   for (const auto& [id, open] : open_) oldest = std::min(oldest, open.work->submitted_ns);

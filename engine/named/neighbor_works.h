@@ -55,6 +55,7 @@ class NeighborWorks {
   [[nodiscard]] std::string waiting() const { return matcher_.waiting(); }
   [[nodiscard]] Departure find_departure() const;
   void add_to(Named::Usage& usage) const;
+  void recall(FlightText& to) const;
 
  private:
   // Memory of a batch that has arrived, shared by the operations whose data it holds.

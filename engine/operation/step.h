@@ -13,6 +13,8 @@
 
 namespace weft {
 
+class FlightText;  // engine/trace
+
 // Who posts one-sided operations. The ticket of one is its owner's address, so an owner must live until
 // all of its have ended. All end, at the latest when the interface closes.
 class WorkOwner {
@@ -49,6 +51,8 @@ class ProgressHook {
   [[nodiscard]] virtual std::int64_t next_ns() const = 0;
   // The lane has failed: everything ends with this error.
   virtual void abandon(const Status& why) = 0;
+  // Adds what it works on to the flight recorder's dump.
+  virtual void recall(FlightText& /*to*/) {}
 };
 
 }  // namespace weft

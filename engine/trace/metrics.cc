@@ -100,6 +100,13 @@ std::string MetricRegistry::text() {
   return metrics.text();
 }
 
+std::string MetricRegistry::flight(std::size_t most) {
+  FlightText text(most);
+  const std::lock_guard lock(mutex_);
+  for (MetricSource* source : sources_) source->recall(text);
+  return std::move(text).text();
+}
+
 Status write_metrics(const std::string& path) {
   return replace_file("write the metrics", path, MetricRegistry::of_process().text());
 }

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/trace/flight.h"
 #include "verbs/base/base.h"
 
 namespace weft {
@@ -52,6 +53,8 @@ class MetricSource {
  public:
   virtual ~MetricSource() = default;
   virtual void collect(Metrics& to) = 0;
+  // Adds what its part of the flight recorder has.
+  virtual void recall(FlightText& /*to*/) {}
 };
 
 class MetricRegistry {
@@ -61,6 +64,9 @@ class MetricRegistry {
   // Waits until the source is not being asked.
   void remove(MetricSource* source);
   [[nodiscard]] std::string text();
+  // The dump of the flight recorder: of each context all operations that have not ended, and this many of
+  // those that have.
+  [[nodiscard]] std::string flight(std::size_t most = FlightRing::kRecords);
 
  private:
   std::mutex mutex_;

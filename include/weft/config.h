@@ -170,6 +170,9 @@ struct Config {
   std::string record;              // file of calls, one per rank, for `weft replay`; empty: off
   std::string trace;               // timeline file, one per rank; empty: off
   std::string metrics;             // file of metrics, one per rank, written every 10 s; empty: off
+  std::string flight;              // file of the latest operations, written at an error; empty: off
+  std::string
+      live;  // folder of the socket for `weft flight --live`; "auto": a usual one; empty: off
   LogLevel log = LogLevel::warning;
 
   // Of the profile, once it is read: what it was measured on, and a checksum that ranks compare.

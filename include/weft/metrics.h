@@ -14,4 +14,10 @@ namespace WEFT_PUBLIC weft {
 // Any thread; waits for each context's lane for a moment.
 [[nodiscard]] std::string metrics();
 
+// The flight recorder of this process: the last thousand operations of each context, and who waits
+// for whom, a JSON object on each line. `weft flight` reads the texts of all ranks and says who did not
+// call what (docs/live.md). WEFT_FLIGHT writes it to a file when a context fails. Any thread; waits for each
+// context's lane for a moment.
+[[nodiscard]] std::string flight();
+
 }  // namespace weft

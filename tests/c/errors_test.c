@@ -121,6 +121,7 @@ static void bad_ranks(weft_context* context) {
   INVALID(weft_context_placement(context, NULL), "placement is NULL");
   INVALID(weft_context_usage(context, NULL), "usage is NULL");
   INVALID(weft_context_explain(context, NULL), "text is NULL");
+  INVALID(weft_flight(NULL), "text is NULL");
   INVALID(weft_context_split(context, 0, 0, NULL), "made is NULL");
   INVALID(weft_context_shrink(context, NULL), "made is NULL");
   INVALID(weft_context_members(context, NULL, 0, NULL), "count is NULL");

@@ -248,6 +248,9 @@ void test_splits_and_facts(const struct ranks* all) {
   OK(weft_context_explain(all->context, &text));
   CHECK(strlen(text) > 10);
   weft_string_free(text);
+  OK(weft_flight(&text));
+  CHECK(strstr(text, "{\"context\":\"job\"") != NULL && strstr(text, "{\"end\":true}") != NULL);
+  weft_string_free(text);
   weft_config* config = NULL;
   OK(weft_context_config(all->context, &config));
   OK(weft_config_get(config, "WEFT_SIZE", &text));

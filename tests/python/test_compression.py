@@ -72,6 +72,7 @@ def test_matrices_of_low_rank() -> None:
         for each in results:
             assert is_near(each, wanted, 2e-3)
     assert 'weft_encoded_tensors_total{form="low_rank"}' in weft.metrics()
+    assert weft.flight().endswith('{"end":true}\n')
 
 
 def test_by_name() -> None:

@@ -46,6 +46,7 @@ void add_machine(CLI::App& app, Action& action);
 void add_map(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_flight(CLI::App& app, Action& action);
 void add_selftest(CLI::App& app, Action& action);
 void add_timeline(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   weft::add_topo(app, action);
   weft::add_map(app, action);
   weft::add_selftest(app, action);
+  weft::add_flight(app, action);
   weft::add_timeline(app, action);
   weft::add_replay(app, action);
   weft::add_report(app, action);

@@ -131,6 +131,18 @@ void BondEndpoint::abandon(const Status& why) {
   if (failure_.ok()) fail(why);
 }
 
+std::vector<PathReport> BondEndpoint::path_reports() const {
+  constexpr double kPerSecond = 1e9;
+  std::vector<PathReport> reports;
+  for (const Path& path : paths_) {
+    const bool is_known = path.flow.measured;
+    reports.push_back({std::string(path.interface->name()), path.flow.seen + path.flow.carried,
+                       is_known ? path.flow.rate * kPerSecond : 0,
+                       is_known ? path.flow.best * kPerSecond : 0, path.live(), path.losses});
+  }
+  return reports;
+}
+
 std::string BondEndpoint::describe() const {
   std::string text = paths_.size() == 1 ? "1 rail:" : fmt::format("{} rails:", paths_.size());
   for (const Path& path : paths_) {

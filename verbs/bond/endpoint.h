@@ -73,6 +73,8 @@ class BondEndpoint final : public Endpoint {
     selector_.use_members(ours, theirs);
   }
 
+  [[nodiscard]] std::vector<PathReport> path_reports() const override;
+
   // Called at every turn: takes notes about paths, and posts again the notices that a fence showed
   // to be missing. Returns false if none of this has changed what the endpoint shows.
   bool progress();

@@ -12,6 +12,7 @@ void Path::enter(PathState next) {
 
 bool Path::leave() {
   const bool was_live = live();
+  if (was_live) ++losses;
   if (was_live || state_ == PathState::early_probing || state_ == PathState::early_proven)
     enter(PathState::lost);
   else if (state_ == PathState::probing)

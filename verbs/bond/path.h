@@ -152,6 +152,7 @@ struct Path : Ports {
   // One-sided work was under way when the path was given up, and the peer has not said yet that its
   // end is closed (WorkState::may_linger).
   bool lingers = false;
+  std::uint32_t losses = 0;   // how often it was given up
   std::uint32_t regions = 0;  // the newest region that the endpoint knows; it knows all before
   Generations generation;
   Retry retry;

@@ -11,13 +11,25 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "verbs/base/base.h"
 
 namespace weft {
 
 class Endpoint;
+
+// What a path has carried so far, for people and for metrics.
+struct PathReport {
+  std::string rail;         // the interface's name
+  std::uint64_t bytes = 0;  // large pieces that have left
+  double rate = 0;          // bytes/s as measured lately; 0: not measured
+  double best = 0;          // what it has carried for long
+  bool lives = true;
+  std::uint32_t losses = 0;  // how often it was given up
+};
 
 // From when on a rail is preferred. `start`: where a plan divides edges among rails, so that none has two
 // at once. `measured`: once all rails have been measured, where nothing but their rates speaks for it.
@@ -40,6 +52,8 @@ class PathChoice {
   // For what belongs to one interface, as a lock word does. It may be another endpoint after each
   // turn. Its completions come out of the poll() of the interface that connected this endpoint.
   [[nodiscard]] virtual Endpoint* over(int member) = 0;
+  // One for each path; none where there is no choice.
+  [[nodiscard]] virtual std::vector<PathReport> path_reports() const { return {}; }
 
  protected:
   PathChoice() = default;

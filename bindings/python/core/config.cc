@@ -153,6 +153,8 @@ void bind_config(nb::module_& module) {
       .def_rw("record", &Config::record)
       .def_rw("trace", &Config::trace)
       .def_rw("metrics", &Config::metrics)
+      .def_rw("flight", &Config::flight)
+      .def_rw("live", &Config::live)
       .def_rw("log", &Config::log);
 }
 

@@ -62,6 +62,14 @@ void bind_memory(nb::module_& module) {
       },
       "What Weft has done in this process, as text for Prometheus: every open context, the "
       "operations by name, the shared heap and GPU memory.");
+  module.def(
+      "flight",
+      [] {
+        const nb::gil_scoped_release released;
+        return flight();
+      },
+      "The flight recorder of this process: the last thousand operations of each context, and who "
+      "waits for whom, a JSON object on each line, for `weft flight`.");
   module.def("heap_usage", &usage, nb::sig("def heap_usage() -> dict[str, typing.Any]"),
              "What the shared segments of this process use.");
 }

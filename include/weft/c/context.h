@@ -117,6 +117,10 @@ WEFT_C_API weft_code weft_context_explain(const weft_context* context, char** te
 // operations by name, the shared heap and GPU memory. docs/metrics.md has all names. The caller
 // frees *text with weft_string_free().
 WEFT_C_API weft_code weft_metrics(char** text);
+// The flight recorder of this process: the last thousand operations of each context, and who waits for
+// whom, a JSON object on each line, for `weft flight` (docs/live.md). The caller frees *text with
+// weft_string_free().
+WEFT_C_API weft_code weft_flight(char** text);
 
 #ifdef __cplusplus
 }
