@@ -89,6 +89,8 @@ bool Chain::advance() {
 void Chain::give_up(const Status& why) {
   if (is_over_ || std::exchange(given_up_, true)) return;
   if (failure_.ok()) failure_ = why;
+  patience_ns_ = std::min(patience_ns_, kEndingNs);
+  deadline_ns_ = 0;
   look_at_end();
 }
 
@@ -119,12 +121,11 @@ void Chain::look_at_end() {
 // Work that was posted uses the caller's memory until it has ended. So a peer that does not answer
 // in time loses its connection: only that ends the work.
 void Chain::check_deadline() {
-  if (given_up_) return;
+  if (given_up_ && !is_busy()) return;
   const std::int64_t now = now_ns();
   if (deadline_ns_ == 0) deadline_ns_ = now + patience_ns_;
   if (now < deadline_ns_) return;
-  given_up_ = true;
-  failure_ = no_answer(rank_);
+  if (!std::exchange(given_up_, true)) failure_ = no_answer(rank_);
   if (is_busy()) endpoint_->abandon(failure_);
 }
 

@@ -45,6 +45,10 @@ struct Place {
 // Whether a chain is repeated over another path if its path fails. If not, that is its error.
 enum class Repeats : std::uint8_t { over_others, never };
 
+// How long work that was posted to a peer may take to end once it has been given up, since the peer has died or
+// left. Then the connection is given up, too: only that ends the work.
+inline constexpr std::int64_t kEndingNs = 1'000'000'000;
+
 // The error of a peer that did not answer in time.
 [[nodiscard]] Status no_answer(Rank rank);
 
@@ -67,7 +71,7 @@ class Chain final : public WorkOwner {
 
   // Posts what can be posted. Returns whether anything was.
   bool advance();
-  // No more is posted; what was posted is waited for.
+  // No more is posted; what was posted is waited for, for kEndingNs at most.
   void give_up(const Status& why);
   void work_ended(const Status& status) override;
 

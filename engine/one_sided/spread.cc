@@ -99,7 +99,10 @@ void Spread::check_deadline() {
 }
 
 void Spread::give_up(const Status& why) {
-  if (status_.ok()) status_ = why;
+  if (!status_.ok()) return;
+  status_ = why;
+  patience_ns_ = std::min(patience_ns_, kEndingNs);
+  deadline_ns_ = 0;
 }
 
 bool Spread::is_over() const {
