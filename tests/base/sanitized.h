@@ -2,10 +2,11 @@
 // reserves, so a program under one does not run below a limit of address space.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "verbs/sanitizers/sanitizers.h"
@@ -23,11 +24,10 @@ inline constexpr bool kIsSanitized = true;
 inline constexpr bool kIsSanitized = kHasThreadSanitizer;
 #endif
 
-// How many courses that differ by their seed alone a test runs: `all`; WEFT_TEST_SEEDS of the environment asks for more.
+// How many courses that differ by their seed alone a test runs: `all`, or as many as --gtest_random_seed says, if that is more.
 // Under a sanitizer, which makes them many times as slow, an eighth of them runs all the code that the others run.
 inline std::uint64_t seeds(std::uint64_t all) {
-  const char* const asked = std::getenv("WEFT_TEST_SEEDS");
-  if (asked != nullptr) all = std::max<std::uint64_t>(all, std::strtoull(asked, nullptr, 10));
+  all = std::max(all, static_cast<std::uint64_t>(GTEST_FLAG_GET(random_seed)));
   return kIsSanitized ? (all + 7) / 8 : all;
 }
 

@@ -25,9 +25,9 @@ struct Size {
   int messages;
   std::uint64_t seeds;
 };
-const Size kSmall{24, 60, seeds(96)};
-const Size kMedium{window::SlotWriter::kLeastForRail / sizeof(double) + 3, 30, seeds(24)};
-const Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, seeds(16)};
+constexpr Size kSmall{24, 60, 96};
+constexpr Size kMedium{window::SlotWriter::kLeastForRail / sizeof(double) + 3, 30, 24};
+constexpr Size kLarge{window::Spread::kLeast / sizeof(double) + 3, 12, 16};
 
 constexpr std::int64_t kPatienceNs = 3'600'000'000'000;
 
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(WithoutNotices, SimSlots,
 
 void run_all(const Size& size, Course course, bool puts) {
   int repeats = 0;  // few seeds may show none
-  for (std::uint64_t seed = 1; seed <= size.seeds || (seed <= 96 && repeats == 0); ++seed)
+  for (std::uint64_t seed = 1; seed <= seeds(size.seeds) || (seed <= 96 && repeats == 0); ++seed)
     run(seed, size, course, puts, repeats);
   EXPECT_GT(repeats, 0) << "no message was repeated: this test shows nothing";
 }
