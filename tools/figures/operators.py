@@ -5,10 +5,13 @@ import math
 import os
 import re
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 from figures.clusters import documents
 from figures.runs import ROOT, ROUNDS, RUN_LIMIT_S, show, at_most, remark
@@ -16,6 +19,8 @@ from figures.runs import ROOT, ROUNDS, RUN_LIMIT_S, show, at_most, remark
 LEAST_NAMED = 18 / 20
 CLEAN = 5
 MBIT = 200
+TOP_RANKS = 16
+TOP_S = 20
 SICK = "[ $NETNS_HOST = 1 ] && ip link set rail1 down; exec \"$0\" \"$@\""  # a host that has lost a rail
 WELL = "exec \"$0\" \"$@\""
 
@@ -124,6 +129,41 @@ def large_prediction(runs, build):
     return statistics.median(seconds), most
 
 
+def live_threads_s(folder):
+    """Seconds on a core of the threads that answer at the sockets of a folder."""
+    total = 0
+    for path in Path(folder).iterdir():
+        for task in Path("/proc", path.name.rpartition("-")[2], "task").iterdir():
+            if (task / "comm").read_text(encoding="utf-8").strip() == "weft-live":
+                total += int((task / "schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
+    return total
+
+
+def top_cost(runs):
+    """The part of all cores that a look each second takes, of 16 ranks: what `weft top` and the ranks' answering threads run."""
+    with tempfile.TemporaryDirectory() as folder:
+        live = Path(folder, "live")
+        words = [str(runs.weft), "perf", "neighbor_allreduce", "--ranks", str(TOP_RANKS), "--sizes", "64K", "--seconds", "120"]
+        job = subprocess.Popen(words, env=dict(os.environ, WEFT_LIVE=str(live)), stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            end = time.monotonic() + RUN_LIMIT_S
+            while not live.exists() or sum(not path.name.endswith(".new") for path in live.iterdir()) < TOP_RANKS:
+                if time.monotonic() > end or job.poll() is not None:
+                    raise RuntimeError(f"{shlex.join(words)}: its ranks do not answer")
+                time.sleep(0.1)
+            before = live_threads_s(live)
+            top = subprocess.Popen([str(runs.weft), "top", "--live", str(live), "--json"], stdout=subprocess.DEVNULL)
+            time.sleep(TOP_S)
+            took = live_threads_s(live) - before
+            top.terminate()
+            usage = os.wait4(top.pid, 0)[2]
+            top.returncode = 0
+            return (took + usage.ru_utime + usage.ru_stime) / TOP_S / os.cpu_count()
+        finally:
+            os.killpg(job.pid, signal.SIGTERM)
+            job.wait()
+
+
 def part_16(runs, build):
     named, causes = map(int, re.search(r"causes named: (\d+) of (\d+)", tested(build, "*Causes*")).groups())
     show("causes that doctor names", f"{named}/{causes}", f">= {LEAST_NAMED:.0%}", "seeded causes", named >= LEAST_NAMED * causes)
@@ -141,4 +181,5 @@ def part_16(runs, build):
     seconds, megabytes = large_prediction(runs, build)
     at_most("1,024 machines with 8 ranks each, predicted", seconds, 5, "seconds")
     at_most("the memory for that", megabytes, 200, "MB")
+    at_most("top of 16 ranks, a look each second, in percent", 100 * top_cost(runs), 0.5, "all cores")
     tune_figures(runs, build)

@@ -50,6 +50,7 @@ void add_flight(CLI::App& app, Action& action);
 void add_selftest(CLI::App& app, Action& action);
 void add_timeline(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
+void add_top(CLI::App& app, Action& action);
 void add_topo(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);

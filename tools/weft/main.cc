@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   weft::add_devices(app, action);
   weft::add_doctor(app, action);
   weft::add_topo(app, action);
+  weft::add_top(app, action);
   weft::add_map(app, action);
   weft::add_selftest(app, action);
   weft::add_flight(app, action);

@@ -7,6 +7,7 @@
 
 #include "engine/config/config.h"
 #include "tools/diagnosis/diagnosis.h"
+#include "tools/weft/common/hosts.h"
 
 namespace weft {
 
@@ -26,14 +27,9 @@ struct Collected {
 
 [[nodiscard]] Collected collect_files(const std::vector<std::string>& paths);
 
-struct RemoteCommand {
-  std::vector<std::string> shell;  // before the host's name: "ssh", "-o", …
-  std::string weft;                // the command there
-  double seconds = 20;             // for each 64 hosts, which are asked at once
-};
 // In the order of the hosts.
 [[nodiscard]] Collected collect_remote(const std::vector<std::string>& hosts,
-                                       const RemoteCommand& command);
+                                       const HostArguments& by);
 
 // The hosts of the job to which this process belongs. Collective; all but rank 0 get none.
 struct JobFacts {

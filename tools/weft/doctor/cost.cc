@@ -2,15 +2,10 @@
 #include "tools/weft/doctor/cost.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <memory>
-#include <set>
 #include <string>
 
-#include "scheduler/stripes/stripes.h"
-#include "tools/weft/predict/judge.h"
-#include "tools/weft/predict/options.h"
+#include "tools/weft/predict/rates.h"
 
 namespace weft {
 namespace {
@@ -53,66 +48,19 @@ std::vector<HostFacts> some_of(std::span<const HostFacts> hosts, const Finding& 
   return some;
 }
 
-Cluster cluster_of(const std::vector<HostFacts>& hosts, const std::vector<Rates>& rates,
-                   int ranks) {
-  constexpr double kMbit = 1e3, kRdmaUs = 2, kOtherUs = 20;
-  std::set<std::string> names;
-  for (const Rates& of_host : rates)
-    for (const auto& [name, gbit] : of_host) names.insert(name);
-  const bool is_rdma =
-      !carriers(hosts.front()).empty() && !carriers(hosts.front()).front()->rdma.empty();
-  Cluster cluster;
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    auto machine = std::make_shared<Machine>();
-    machine->source = hosts[i].host;
-    for (const std::string& name : names) {
-      Nic nic;
-      (is_rdma ? nic.rdma : nic.netdev) = name;
-      const auto rate = rates[i].find(name);
-      nic.mbit_per_s =
-          rate == rates[i].end() ? 0 : static_cast<int>(std::lround(rate->second * kMbit));
-      machine->nics.push_back(nic);
-    }
-    cluster.machines.push_back({std::to_string(i), machine, static_cast<int>(i) * ranks, ranks});
-  }
-  int number = 0;
-  for (const std::string& name : names) {
-    Rail rail;
-    rail.name = name;
-    rail.latency_us = is_rdma ? kRdmaUs : kOtherUs;
-    for (const ClusterMachine& machine : cluster.machines) {
-      const double gbit =
-          machine.hardware->nics[static_cast<std::size_t>(number)].mbit_per_s / kMbit;
-      rail.nics.push_back(gbit > 0 ? number : -1);
-      rail.gbit_per_s.push_back(gbit);
-    }
-    // One that a single host has leads nowhere.
-    if (std::ranges::count(rail.nics, number) > 1) cluster.rails.push_back(std::move(rail));
-    ++number;
-  }
-  // Where there are GPUs they combine, faster than any network.
-  constexpr double kGpuGbyte = 500;
-  if (!hosts.front().gpus.empty())
-    cluster.memory.combine_gbyte_per_s = cluster.memory.gbyte_per_s = kGpuGbyte;
-  return cluster;
-}
-
 Result<double> predicted_us(const std::vector<HostFacts>& hosts, const Finding& finding,
                             State state, int ranks) {
-  std::vector<Rates> rates;
-  for (const HostFacts& facts : hosts) rates.push_back(rates_of(facts, finding, state));
-  const Cluster cluster = cluster_of(hosts, rates, ranks);
-  WEFT_ASSIGN(const PredictScene scene,
-              set_scene(cluster, Placement::identity(cluster.ranks()), RailPolicy::automatic, "",
-                        Collective::allreduce));
-  int cores = 0;
-  for (const NodeFacts& node : hosts.front().nodes) cores += static_cast<int>(node.cpus.size());
-  PredictedCase of;
-  of.bytes = kCostBytes;
-  of.lanes = automatic_lanes(static_cast<int>(cluster.rails.size()), ranks, std::max(cores, 1));
-  SimulateOptions options;
-  options.piece_bytes = network_piece(cluster);
-  return mean_us(of, scene, options);
+  RatedScene scene;
+  for (const HostFacts& facts : hosts)
+    scene.hosts.push_back({facts.host, rates_of(facts, finding, state)});
+  const HostFacts& front = hosts.front();
+  scene.cores = 0;
+  for (const NodeFacts& node : front.nodes) scene.cores += static_cast<int>(node.cpus.size());
+  scene.ranks = ranks;
+  scene.is_rdma = !carriers(front).empty() && !carriers(front).front()->rdma.empty();
+  scene.has_gpus = !front.gpus.empty();
+  scene.bytes = kCostBytes;
+  return allreduce_us(scene);
 }
 
 }  // namespace

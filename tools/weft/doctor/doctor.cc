@@ -1,9 +1,7 @@
 // weft doctor: what is wrong with this host, or with several and the network between them.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "tools/weft/commands.h"
 #include "tools/weft/common/save.h"
@@ -33,10 +31,7 @@ Examples:
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string hosts, hostfile;
-  std::string ssh = "ssh -o BatchMode=yes -o ConnectTimeout=5";
-  std::string weft = "weft";
-  double timeout_s = 20;
+  HostArguments remote;
   std::vector<std::string> since;
   std::string root = "/";
   bool facts = false;
@@ -46,39 +41,6 @@ struct Arguments {
 int fail(const Status& status) {
   fmt::print(stderr, "weft doctor: {}\n", status.text());
   return status.code() == Code::invalid_argument ? kUsageError : 1;
-}
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::istringstream stream(text);
-  std::vector<std::string> parts;
-  for (std::string part; std::getline(stream, part, at);)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
-// As mpirun has it: a host at the beginning of each line, and # before remarks.
-Result<std::vector<std::string>> hosts_in(const std::string& path) {
-  std::ifstream file(path);
-  if (!file)
-    return Status(Code::invalid_argument, fmt::format("--hostfile {}: cannot be read", path));
-  std::vector<std::string> hosts;
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    if (std::string host; words >> host) hosts.push_back(host);
-  }
-  if (hosts.empty())
-    return Status(Code::invalid_argument, fmt::format("--hostfile {}: names no host", path));
-  return hosts;
-}
-
-Result<std::vector<std::string>> hosts_of(const Arguments& asked) {
-  if (!asked.hostfile.empty()) return hosts_in(asked.hostfile);
-  std::vector<std::string> hosts = split(asked.hosts, ',');
-  // It would be an option of ssh.
-  for (const std::string& host : hosts)
-    if (host.starts_with('-'))
-      return Status(Code::invalid_argument, fmt::format("--hosts: {} is no host", host));
-  return hosts;
 }
 
 int tell(Collected found, const Arguments& asked) {
@@ -109,11 +71,10 @@ int run(const Arguments& asked) {
     return 0;
   }
   if (!asked.files.empty()) return tell(collect_files(asked.files), asked);
-  if (!asked.hosts.empty() || !asked.hostfile.empty()) {
-    const Result<std::vector<std::string>> hosts = hosts_of(asked);
+  if (asked.remote.any()) {
+    const Result<std::vector<std::string>> hosts = hosts_of(asked.remote);
     if (!hosts.ok()) return fail(hosts.status());
-    return tell(collect_remote(*hosts, {split(asked.ssh, ' '), asked.weft, asked.timeout_s}),
-                asked);
+    return tell(collect_remote(*hosts, asked.remote), asked);
   }
   if (config->size == 1 || asked.root != "/") {
     Collected here;
@@ -136,21 +97,9 @@ void add_doctor(CLI::App& app, Action& action) {
   CLI::Option* files =
       command->add_option("facts", to.files, "Files that --facts wrote, instead of this host")
           ->option_text("[FILE…]");
-  CLI::Option* hosts =
-      command->add_option("--hosts", to.hosts, "Ask these hosts, by ssh: a,b,c")->excludes(files);
-  CLI::Option* hostfile =
-      command->add_option("--hostfile", to.hostfile, "The same, a host on each line")
-          ->excludes(files)
-          ->excludes(hosts);
-  command->add_option("--ssh", to.ssh, "What runs a command on a host")
-      ->capture_default_str()
-      ->check(no_empty_text());
-  command->add_option("--remote-weft", to.weft, "The weft command there")
-      ->capture_default_str()
-      ->check(no_empty_text());
-  command->add_option("--timeout", to.timeout_s, "Seconds that hosts have to answer")
-      ->capture_default_str()
-      ->check(number_in(0.1, 3600.0));
+  const HostOptions hosts = add_host_options(*command, to.remote);
+  hosts.hosts->excludes(files);
+  hosts.hostfile->excludes(files);
   command
       ->add_option("--since", to.since, "Facts of an earlier look: errors are counted from there")
       ->option_text("FILE…");
@@ -160,8 +109,8 @@ void add_doctor(CLI::App& app, Action& action) {
   command
       ->add_flag("--facts", to.facts, "Write what is known of this host as JSON, and judge nothing")
       ->excludes(files)
-      ->excludes(hosts)
-      ->excludes(hostfile);
+      ->excludes(hosts.hosts)
+      ->excludes(hosts.hostfile);
   add_json_option(*command, to.json, "Findings as one JSON object");
   command->footer(kExamples);
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });

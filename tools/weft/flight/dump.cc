@@ -107,16 +107,31 @@ const Op* Part::of_all(std::uint64_t number) const {
 Result<Dump> read_dump(const std::string& from, std::string_view text) {
   Dump dump;
   json head;
-  bool has_end = false;
+  bool is_inside = false;  // between the first and the last line of a dump
   std::size_t lines = 0;
-  while (!text.empty() && !has_end) {
+  while (!text.empty()) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) break;  // a line that was cut
     const json line = json::parse(text.substr(0, end), nullptr, false);
     text.remove_prefix(end + 1);
     if (!line.is_object()) break;
     ++lines;
-    if (head.is_null()) {
+    if (is_inside) {
+      if (line.contains("end")) is_inside = false;
+      if (line.contains("context")) {
+        Part& part = dump.parts.emplace_back(part_of(line));
+        part.from = from;
+        part.clock_ns = get<std::int64_t>(head, "clock_ns", 0);
+        part.time_ns = get<std::int64_t>(head, "time_ns", 0);
+        part.process = get<std::int64_t>(head, "pid", 0);
+        part.ran_ns = get<std::int64_t>(head, "ran_ns", 0);
+        part.delayed_ns = get<std::int64_t>(head, "delayed_ns", 0);
+      } else if (!dump.parts.empty()) {
+        add_line(line, dump.parts.back());
+      }
+    } else if (line.contains("remark")) {
+      dump.remarks.push_back(fmt::format("{}: {}", from, get<std::string>(line, "remark", "")));
+    } else {
       const int version = get<int>(line, "weft_flight", 0);
       if (version == 0) break;
       if (version != kVersion)
@@ -125,21 +140,12 @@ Result<Dump> read_dump(const std::string& from, std::string_view text) {
             fmt::format("{}: version {} of the flight recorder; this weft reads version {}", from,
                         version, kVersion));
       head = line;
-    } else if (line.contains("end")) {
-      has_end = true;
-    } else if (line.contains("context")) {
-      Part& part = dump.parts.emplace_back(part_of(line));
-      part.from = from;
-      part.clock_ns = get<std::int64_t>(head, "clock_ns", 0);
-      part.time_ns = get<std::int64_t>(head, "time_ns", 0);
-      part.process = get<std::int64_t>(head, "pid", 0);
-    } else if (!dump.parts.empty()) {
-      add_line(line, dump.parts.back());
+      is_inside = true;
     }
   }
-  if (head.is_null())
+  if (head.is_null() && dump.remarks.empty())
     return Status(Code::mismatch, fmt::format("{}: is no dump of the flight recorder", from));
-  if (!has_end)
+  if (is_inside)
     dump.remarks.push_back(
         fmt::format("{}: cut short after {} lines; what is there counts", from, lines));
   return dump;

@@ -51,6 +51,8 @@ struct Part {
   std::vector<Rank> members;
   std::int64_t clock_ns = 0, time_ns = 0;  // of the machine and of the day, when it was told
   std::int64_t process = 0;
+  // Of the process since its start: on a core, and ready to run while others had the core (its worst thread).
+  std::int64_t ran_ns = 0, delayed_ns = 0;
   std::vector<Op> ops;
   std::vector<Name> names;
   std::vector<Rail> rails;
@@ -62,7 +64,7 @@ struct Part {
   [[nodiscard]] const Op* of_all(std::uint64_t number) const;
 };
 
-// Parts of one dump. `remarks` are about the dump: that it is cut short, for example.
+// Parts of one dump, or of several in one text. `remarks` are about them: that one is cut short, for example.
 struct Dump {
   std::vector<Part> parts;
   std::vector<std::string> remarks;

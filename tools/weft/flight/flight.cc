@@ -24,13 +24,17 @@ Examples:
   WEFT_FLIGHT=/tmp/flight-{rank}.json weft run -n 4 -- ./train
   weft flight /tmp/flight-*.json*
   weft flight --live                    the ranks that run here with WEFT_LIVE=auto
-  weft flight --live /run/weft --json)";
+  weft flight --live /run/weft --json
+  weft flight --hosts node0,node1       the ranks on these hosts, by ssh
+  weft flight --live --metrics          Prometheus text of all ranks)";
 
 struct Arguments {
   std::vector<std::string> files;
   std::string live;
-  double timeout_s = 5;
+  HostArguments hosts;
+  int calls = 1024;
   int list = 0;
+  bool raw = false, metrics = false;
   std::string json;
 };
 
@@ -87,20 +91,44 @@ Status tell(const dumps::Gathered& found, const std::vector<dumps::Verdict>& ver
   return rows.close();
 }
 
+void tell_remarks(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) fmt::print(stderr, "weft flight: {}\n", remark);
+}
+
+int tell_metrics(const dumps::Running& from) {
+  const Result<dumps::Words> words = dumps::gather_metrics(from);
+  if (!words.ok()) return fail(words.status());
+  tell_remarks(words->remarks);
+  const Status status =
+      print_now(words->text.empty() ? "# no rank is there (WEFT_LIVE)\n" : words->text);
+  return status.ok() ? 0 : fail(status);
+}
+
+int tell_raw(const dumps::Running& from, std::size_t calls) {
+  const Result<std::string> text = dumps::raw_dumps(from, calls);
+  if (!text.ok()) return fail(text.status());
+  const Status status = print_now(*text);
+  return status.ok() ? 0 : fail(status);
+}
+
 int run(const Arguments& asked) {
-  if (asked.files.empty() == asked.live.empty())
-    return fail(Status(Code::invalid_argument, "name files, or ask running ranks by --live"));
+  const bool asks = !asked.live.empty() || asked.hosts.any();
+  if (asked.files.empty() != asks)
+    return fail(
+        Status(Code::invalid_argument, "name files, or ask running ranks by --live or --hosts"));
+  const dumps::Running from{asked.live.empty() ? "auto" : asked.live, asked.hosts};
+  const auto calls = static_cast<std::size_t>(asked.calls);
+  if (asked.metrics) return tell_metrics(from);
+  if (asked.raw) return tell_raw(from, calls);
   dumps::Gathered found;
-  if (asked.live.empty()) {
+  if (!asks) {
     found = dumps::gather_files(asked.files);
   } else {
-    constexpr double kMs = 1e3;
-    Result<dumps::Gathered> live = dumps::gather_live(
-        asked.live, "flight", Deadline::after_ms(static_cast<std::int64_t>(asked.timeout_s * kMs)));
+    Result<dumps::Gathered> live = dumps::gather_running(from, calls);
     if (!live.ok()) return fail(live.status());
     found = *std::move(live);
   }
-  for (const std::string& remark : found.remarks) fmt::print(stderr, "weft flight: {}\n", remark);
+  tell_remarks(found.remarks);
   const std::vector<dumps::Verdict> verdicts = dumps::judge(found.parts);
   if (const Status status = tell(found, verdicts, asked); !status.ok()) return fail(status);
   return verdicts.empty() && !found.parts.empty() ? 0 : 1;
@@ -113,7 +141,8 @@ void add_flight(CLI::App& app, Action& action) {
       app.add_subcommand("flight", "Say who did not call what, from the flight recorders of ranks");
   const auto arguments = std::make_shared<Arguments>();
   Arguments& to = *arguments;
-  command->add_option("files", to.files, "What the ranks have written")->option_text("[FILE…]");
+  CLI::Option* files =
+      command->add_option("files", to.files, "What the ranks have written")->option_text("[FILE…]");
   const auto take_live = [&to](const std::vector<std::string>& folders) {
     to.live = folders.empty() || folders.front().empty() || folders.front() == "{}"
                   ? "auto"
@@ -122,10 +151,23 @@ void add_flight(CLI::App& app, Action& action) {
   };
   command->add_option("--live", take_live, "Ask the ranks whose WEFT_LIVE is this folder (auto)")
       ->expected(0, 1)
-      ->type_name("[FOLDER]");
-  command->add_option("--timeout", to.timeout_s, "Seconds that they have to answer")
+      ->type_name("[FOLDER]")
+      ->excludes(files);
+  to.hosts.timeout_s = 5;
+  const HostOptions hosts = add_host_options(*command, to.hosts);
+  hosts.hosts->excludes(files);
+  hosts.hostfile->excludes(files);
+  command->add_option("--calls", to.calls, "Ask for so many of the latest calls of each rank")
       ->capture_default_str()
-      ->check(number_in(0.1, 3600.0));
+      ->check(number_in(0, 1024));
+  command
+      ->add_flag("--raw", to.raw,
+                 "Write the dumps of this host's ranks as they are, and judge nothing")
+      ->excludes(files)
+      ->excludes(hosts.hosts)
+      ->excludes(hosts.hostfile);
+  command->add_flag("--metrics", to.metrics, "Write the metrics of the ranks instead")
+      ->excludes(files);
   command->add_option("--list", to.list, "Also list so many of the latest calls of each rank")
       ->check(number_in(0, 1024));
   add_json_option(*command, to.json, "Verdicts as one JSON object");

@@ -314,15 +314,22 @@ std::string op_text(const Op& op) {
     text += fmt::format(" #{}", op.number);
   }
   if (op.op == "barrier") return text;
-  return text + fmt::format(" ({}, {})",
-                            amount(static_cast<double>(op.count * size_of_type(op.type))), op.type);
+  return text + fmt::format(" ({}, {})", amount(static_cast<double>(bytes_of(op))), op.type);
+}
+
+std::size_t bytes_of(const Op& op) {
+  return op.count * size_of_type(op.type);
 }
 
 std::vector<Verdict> judge(const std::vector<Part>& parts) {
   std::map<std::pair<std::string, std::string>, std::vector<const Part*>> by_context;
   for (const Part& part : parts) by_context[{part.job, part.context}].push_back(&part);
   std::vector<Verdict> verdicts;
-  for (const auto& [key, of_context] : by_context) OfContext(of_context, verdicts).judge();
+  for (const auto& [key, of_context] : by_context) {
+    const std::size_t first = verdicts.size();
+    OfContext(of_context, verdicts).judge();
+    for (std::size_t i = first; i < verdicts.size(); ++i) verdicts[i].job = key.first;
+  }
   std::ranges::stable_sort(verdicts, {}, [](const Verdict& each) {
     return std::tuple(static_cast<int>(each.kind), -each.seconds);
   });

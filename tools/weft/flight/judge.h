@@ -17,6 +17,7 @@ struct Verdict {
   std::string context;
   std::string text;    // one sentence for people
   double seconds = 0;  // how long they have waited
+  std::string job{};
 };
 
 // The causes first. Empty: nobody waits for anybody.
@@ -26,5 +27,6 @@ struct Verdict {
 [[nodiscard]] std::string ranks_text(std::vector<Rank> ranks);
 // "allreduce #812 (1048576 x f32, 4 MiB)".
 [[nodiscard]] std::string op_text(const Op& op);
+[[nodiscard]] std::size_t bytes_of(const Op& op);
 
 }  // namespace weft::dumps
