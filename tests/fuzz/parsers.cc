@@ -17,6 +17,7 @@
 #include "tools/diagnosis/diagnosis.h"
 #include "tools/weft/perf/plot.h"
 #include "tools/weft/perf/tensors.h"
+#include "tools/weft/predict/step.h"
 #include "tools/weft/timeline/files.h"
 #include "tools/weft/timeline/summary.h"
 #include "tools/weft/topo/topo.h"
@@ -149,6 +150,22 @@ std::string feed_timeline(std::string_view, const std::string& path) {
   return "";
 }
 
+// A step of four ranks that follow the trace.
+std::string feed_chakra(std::string_view, const std::string& path) {
+  std::vector<ChakraTrace> traces;
+  Result<ChakraTrace> trace = read_chakra(path);
+  if (!trace.ok()) return complaint_of(trace.status(), path);
+  traces.push_back(*std::move(trace));
+  const StepCosts costs{
+      [](const ChakraNode&, const std::vector<Rank>&) -> Result<double> { return 5.0; },
+      [](Rank, Rank, std::uint64_t) -> Result<StepCosts::Message> {
+        return StepCosts::Message{1, 1};
+      }};
+  const Result<PlayedStep> step = play_step(traces, 4, costs);
+  if (!step.ok()) return complaint_of(step.status(), path);
+  return step->nodes == traces.front().nodes.size() ? "" : "a step without some of its nodes";
+}
+
 // Rows of weft perf --json, as weft perf --from draws them.
 std::string feed_rows(std::string_view, const std::string& path) {
   const Result<std::vector<std::string>> rows = read_rows(path);
@@ -261,6 +278,7 @@ constexpr std::array kParsers{
     Parser{"synthetic", feed_synthetic},
     Parser{"cycle", feed_cycle},
     Parser{"letters", feed_letters},
+    Parser{"chakra", feed_chakra},
     Parser{"timeline", feed_timeline},
     Parser{"rows", feed_rows},
     Parser{"tensors", feed_tensors},

@@ -17,6 +17,7 @@ namespace weft {
 // As typed on the command line.
 struct PredictArguments {
   ClusterArguments cluster;
+  std::vector<std::string> chakra;  // traces; empty: `operations` are predicted
   std::string graph = "exponential";
   std::string operations = "neighbor_allreduce,allreduce";
   std::string algorithms = "auto";

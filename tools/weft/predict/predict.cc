@@ -18,6 +18,7 @@
 #include "tools/weft/predict/judge.h"
 #include "tools/weft/predict/report.h"
 #include "tools/weft/predict/strategies.h"
+#include "tools/weft/predict/traces.h"
 
 namespace weft {
 namespace {
@@ -37,8 +38,12 @@ Ctrl-C ends it: what has been predicted is kept, as text, JSON and curves, and t
 --place searches for the seats that `weft map --place` finds, for --graph and a message of the first of
 --sizes; all operations then run there, and identity us is what they take where ranks sit in order.
 
+--chakra plays a step of a program as MLCommons Chakra has recorded it (schema 0.0.4), with its own computing times and with
+the operations and messages of this cluster, and says which share of the step is communication. docs/simulation.md.
+
 Examples:
   weft predict --cluster examples/clusters/two-leaves.toml
+  weft predict --cluster c.toml --chakra step.*.et
   weft predict --cluster c.toml --operation allreduce --algorithm auto,ring,bcube --explain
   weft predict --cluster c.toml --graph one_peer_exponential --ranks 4,8,16,32 --svg curves.svg
   weft predict --like node.xml --machines 1024 --per-machine 8 --sizes 64M --ranks 64,512,8192
@@ -367,6 +372,12 @@ int run(const PredictArguments& asked) {
   give_back_large_arrays();
   Result<PredictOptions> options = understand(asked);
   if (!options.ok()) return fail(options.status());
+  if (!asked.chakra.empty()) {
+    stop_by_signals();
+    const Status status = predict_traces(*options);
+    if (is_told_to_stop()) fmt::print(stderr, "weft predict: interrupted\n");
+    return is_told_to_stop() ? stopped_status() : status.ok() ? 0 : fail(status);
+  }
   Result<PredictReport> report = PredictReport::open(*options);
   if (!report.ok()) return fail(report.status());
   stop_by_signals();
@@ -383,7 +394,8 @@ void add_predict(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<PredictArguments>();
   PredictArguments& to = *arguments;
   add_cluster_options(*command, to.cluster);
-  command->add_option("--operation", to.operations, "Which, separated by commas");
+  CLI::Option* operation =
+      command->add_option("--operation", to.operations, "Which, separated by commas");
   command->add_option("--algorithm", to.algorithms,
                       "Of allreduce: auto, direct, mesh, ring, halving_doubling, bcube, torus, "
                       "multi_ring, hierarchical");
@@ -392,7 +404,8 @@ void add_predict(CLI::App& app, Action& action) {
       "Of sums: auto, or fixed (docs/bits.md), beside whose times stands by how much "
       "they exceed those of auto");
   command->add_option("--graph", to.graph, "Graph or schedule, as `weft graph` names them");
-  command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 64K,1M");
+  CLI::Option* sizes =
+      command->add_option("--sizes", to.sizes, "Bytes of one rank's input, or block: 64K,1M");
   command->add_option("-n,--ranks", to.ranks, "The cluster's first so many: 4,8,16 [all]");
   command->add_option("--lanes", to.lanes,
                       "Threads of each rank that share a large operation: 1,2,4,8 [1]");
@@ -411,12 +424,27 @@ void add_predict(CLI::App& app, Action& action) {
                       "RDMA, else 512K]");
   command->add_option("--compute", to.compute_ms, "Milliseconds of an iteration besides")
       ->check(number_in(0.0, 1e9));
-  add_place_options(*command, to.place);
+  CLI::Option* place = add_place_options(*command, to.place);
   command->add_flag("--every-rank", to.every_rank, "Simulate all ranks, also those that are alike");
   CLI::Option* svg = command->add_option("--svg", to.svg, "Curves of the times, to this file");
   command->add_option("--title", to.title, "Above the curves")->needs(svg);
   command->add_option("--run-svg", to.run_svg, "The last run, rank by rank, to this file");
   command->add_option("--plan-svg", to.plan_svg, "Who sends to whom in the last run");
+  command
+      ->add_option("--chakra", to.chakra,
+                   "Instead: a step that Chakra traces have, NAME.RANK.et or .json; one: all ranks "
+                   "do the same")
+      ->type_name("FILE …")
+      ->excludes(operation)
+      ->excludes(sizes)
+      ->excludes(place)
+      ->excludes(svg)
+      ->excludes("--graph")
+      ->excludes("--lanes")
+      ->excludes("--straggler")
+      ->excludes("--compute")
+      ->excludes("--run-svg")
+      ->excludes("--plan-svg");
   add_json_option(*command, to.json, "One JSON object per line");
   command->add_flag(
       "--explain", to.explain,
