@@ -4,6 +4,7 @@ the commands that plan end well and print what the page has below them.
 usage: pages_test.py --weft PROGRAM --cxx COMPILER"""
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -51,6 +52,12 @@ PARAMETERS = ("weft::Context& context, weft::Window& window, Model& model, float
 
 # Two interfaces of a machine without devices, for the machine that cluster.md names.
 TWO_NICS = "".join(f'[[nic]]\nname = "mlx5_{k}"\nmbit_per_s = 100_000\n' for k in (0, 1))
+
+# A step as Chakra has it in JSON: a computation, and an allreduce of what it has made.
+CHAKRA_STEP = json.dumps({"workload_graph": [
+    {"Id": 1, "Name": "backward", "NodeType": 4, "runtime": 900, "data_deps": [], "is_cpu_op": False},
+    {"Id": 2, "Name": "gradients", "NodeType": 7, "data_deps": [1], "comm_type": 0, "comm_size": 4194304, "pg_name": "0"}]})
+RANKS_OF_CLUSTER = 32  # of cluster.toml
 
 
 def blocks(page):
@@ -154,6 +161,8 @@ class Pages(unittest.TestCase):
         for name in ("fix.toml", "rates.toml", "devices.toml"):
             (folder / name).write_text(corrections, encoding="utf-8")
         (folder / "two.toml").write_text(TWO_NICS, encoding="utf-8")
+        for name in ("step.et", *(f"step.{rank}.et" for rank in range(RANKS_OF_CLUSTER))):
+            (folder / name).write_text(CHAKRA_STEP, encoding="utf-8")
         self.printed_by('weft topo --from "synthetic:core:2 pu:1" --correct two.toml --xml > two-nics.xml', folder)
 
     def printed_by(self, command, folder):
