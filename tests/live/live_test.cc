@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/base/heard.h"
+
 namespace weft {
 namespace {
 
@@ -45,18 +47,6 @@ class Live : public testing::Test {
     std::strcpy(address.sun_path, socket().path.c_str());
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return fd;
-  }
-  // What the server says until it hangs up.
-  static std::string heard(const Fd& fd) {
-    std::string text;
-    std::array<char, 4096> bytes;
-    for (;;) {
-      pollfd one{fd.get(), POLLIN, 0};
-      if (::poll(&one, 1, kPatienceMs) != 1) return text + " (and hangs)";
-      const ssize_t got = ::recv(fd.get(), bytes.data(), bytes.size(), 0);
-      if (got <= 0) return text;
-      text.append(bytes.data(), static_cast<std::size_t>(got));
-    }
   }
   [[nodiscard]] Result<LiveAnswer> ask(const std::string& question = "who") const {
     return ask_live(socket(), question, Deadline::after_ms(kPatienceMs));
@@ -92,11 +82,11 @@ TEST_F(Live, AnotherVersionAndGarbageAreSentAway) {
   const auto server = open();
   const Fd other = stranger();
   ASSERT_EQ(::send(other.get(), "weft-live 2 x y\n", 16, MSG_NOSIGNAL), 16);
-  EXPECT_EQ(heard(other), "error another version: this rank speaks weft-live 1\n");
+  EXPECT_EQ(heard(other, kPatienceMs), "error another version: this rank speaks weft-live 1\n");
   const Fd garbage = stranger();
   const std::string much(4096, 'G');
   (void)::send(garbage.get(), much.data(), much.size(), MSG_NOSIGNAL);
-  EXPECT_EQ(heard(garbage), "");
+  EXPECT_EQ(heard(garbage, kPatienceMs), "");
 }
 
 // Silent ones, and those that say half a line, are ended after a second, and delay nobody.
@@ -129,7 +119,7 @@ TEST_F(Live, SilentCallersKeepNobodyOutAndAreEnded) {
     if (i % 2 != 0) (void)::send(silent.back().get(), "weft-li", 7, MSG_NOSIGNAL);
   }
   EXPECT_TRUE(ask().ok());
-  for (const Fd& each : silent) EXPECT_EQ(heard(each), "");
+  for (const Fd& each : silent) EXPECT_EQ(heard(each, kPatienceMs), "");
 }
 
 TEST_F(Live, ACrowdCostsNoMoreThanItsBound) {

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "engine/bootstrap/bootstrap.h"
+#include "tests/base/heard.h"
 #include "tools/weft/flight/metric_text.h"
 #include "tools/weft/top/observe.h"
 #include "tools/weft/top/serve.h"
@@ -264,18 +265,6 @@ class Http : public testing::Test {
   static void say(const Fd& fd, const std::string& text) {
     (void)!::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
   }
-  // What the server says until it hangs up.
-  static std::string heard(const Fd& fd) {
-    std::string text;
-    std::array<char, 4096> bytes;
-    for (;;) {
-      pollfd one{fd.get(), POLLIN, 0};
-      if (::poll(&one, 1, kPatienceMs) != 1) return text + " (and hangs)";
-      const ssize_t got = ::recv(fd.get(), bytes.data(), bytes.size(), 0);
-      if (got <= 0) return text;
-      text.append(bytes.data(), static_cast<std::size_t>(got));
-    }
-  }
 
   std::unique_ptr<MetricServer> server_;
 };
@@ -287,7 +276,7 @@ TEST_F(Http, AnswersBesideSilentCallersAndACrowd) {
   const Fd one = caller();
   say(one, "GET /met");
   say(one, "rics HTTP/1.1\r\nHost: a\r\n\r\n");
-  const std::string text = heard(one);
+  const std::string text = heard(one, kPatienceMs);
   EXPECT_EQ(text.find("HTTP/1.1 200 OK\r\n"), 0U) << text;
   EXPECT_TRUE(text.ends_with("\r\n\r\nweft_a 1\n")) << text;
 }
@@ -295,16 +284,16 @@ TEST_F(Http, AnswersBesideSilentCallersAndACrowd) {
 TEST_F(Http, EndsSilentCallers) {
   const Fd one = caller();
   say(one, "GET /metrics HTTP/1.1\r\n");
-  EXPECT_EQ(heard(one), "");
+  EXPECT_EQ(heard(one, kPatienceMs), "");
 }
 
 TEST_F(Http, RefusesGarbageAndHeadsWithoutAnEnd) {
   const Fd garbage = caller();
   say(garbage, "\x16\x03\x01\r\n\r\n");
-  EXPECT_EQ(heard(garbage).find("HTTP/1.1 400 "), 0U);
+  EXPECT_EQ(heard(garbage, kPatienceMs).find("HTTP/1.1 400 "), 0U);
   const Fd endless = caller();
   say(endless, std::string(MetricServer::kMostBytes + 1, 'x'));
-  EXPECT_EQ(heard(endless).find("HTTP/1.1 431 "), 0U);
+  EXPECT_EQ(heard(endless, kPatienceMs).find("HTTP/1.1 431 "), 0U);
 }
 
 TEST_F(Http, SaysWhichAddressIsTaken) {
