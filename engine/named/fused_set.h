@@ -45,7 +45,7 @@ class FusedSet {
   // What is packed, in a buffer of the set's size.
   [[nodiscard]] std::byte* input_buffer() const { return in_.data; }
   [[nodiscard]] std::byte* output_buffer() const { return is_one_buffer() ? in_.data : out_.data; }
-  // Null: all is in the buffer.
+  // Where the operand is. Null: all of it is in the buffer. Tensors that lie one behind the other are one run.
   [[nodiscard]] Runs input() const { return runs_of(input_runs_); }
   [[nodiscard]] Runs output() const {
     return runs_of(is_one_buffer() ? input_runs_ : output_runs_);
@@ -63,7 +63,8 @@ class FusedSet {
   };
 
   [[nodiscard]] static Runs runs_of(const std::vector<Run>& runs) {
-    return runs.size() > 1 ? Runs(runs) : Runs();
+    if (runs.empty()) return {};
+    return runs.size() == 1 ? Runs(runs.front().data) : Runs(runs);
   }
   [[nodiscard]] bool is_one_buffer() const { return out_.data == nullptr; }
   void place(Member& member);

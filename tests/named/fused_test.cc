@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "engine/named/fused_set.h"
@@ -118,6 +119,43 @@ TEST_P(FusedSets, EachRankHasItsOwnPlaces) {
   run(4, [](Context& context) {
     const Place places[] = {static_cast<Place>(static_cast<std::size_t>(context.rank()) % kPlaces)};
     check_sets(context, DataType::f32, places);
+  });
+}
+
+// Tensors that lie one behind the other, as slices of one array do, are one run. On the last rank two are the other
+// way round.
+TEST_P(FusedSets, AreSlicesOfOneArray) {
+  run(3, [](Context& context) {
+    constexpr std::size_t kSlices = 40, kCount = 1024, kAll = kSlices * kCount;
+    Named named = context.named().value();
+    for (const bool in_place : {false, true}) {
+      Array<float> x(kAll, false), y(kAll, false);
+      std::vector<float> expected(kAll);
+      for (std::size_t i = 0; i < kAll; ++i) {
+        x[i] = static_cast<float>(i + static_cast<std::size_t>(context.rank()));
+        expected[i] = static_cast<float>(3 * i + 3);
+      }
+      std::vector<std::size_t> order(kSlices);
+      std::iota(order.begin(), order.end(), 0);
+      if (context.rank() == 2) std::swap(order[7], order[8]);
+      std::vector<Request> requests;
+      for (const std::size_t slice : order) {
+        Request& request = requests.emplace_back();
+        request.op = ReduceOp::sum;
+        request.collective = Collective::allreduce;
+        request.input = in(x.data() + slice * kCount, kCount, DataType::f32);
+        request.output =
+            out((in_place ? x.data() : y.data()) + slice * kCount, kCount, DataType::f32);
+      }
+      expect_ok(named.start_group("slices", requests)->wait());
+      const float* const results = in_place ? x.data() : y.data();
+      const std::size_t swapped = 7 * kCount;
+      for (std::size_t i = 0; i < kAll; ++i) {
+        if (i == swapped) i += 2 * kCount;
+        ASSERT_EQ(results[i], expected[i]) << i;
+      }
+    }
+    expect_ok(named.end());
   });
 }
 
