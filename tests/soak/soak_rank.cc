@@ -20,6 +20,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,27 @@ std::size_t heap_kib() {
              : std::strtoull(text.c_str() + place + name.size(), nullptr, 10) / 1024;
 }
 
+// Memory of the process or of the shared heap, which tensors can have either of.
+template <typename T>
+struct Anywhere {
+  using value_type = T;
+  explicit Anywhere(bool is_shared) : is_shared(is_shared) {}
+  template <typename Other>
+  explicit Anywhere(const Anywhere<Other>& other) : is_shared(other.is_shared) {}
+  T* allocate(std::size_t count) const {
+    const std::size_t bytes = count * sizeof(T);
+    return static_cast<T*>(is_shared ? weft::allocate(bytes).value() : ::operator new(bytes));
+  }
+  void deallocate(T* data, std::size_t) const {
+    is_shared ? weft::deallocate(data) : ::operator delete(data);
+  }
+  bool operator==(const Anywhere&) const = default;
+
+  bool is_shared;
+};
+using Ints = std::vector<std::int64_t, Anywhere<std::int64_t>>;
+using Doubles = std::vector<double, Anywhere<double>>;
+
 // What a rank holds, which must not grow.
 struct Held {
   std::size_t descriptors = entries_of("/proc/self/fd");
@@ -80,7 +102,10 @@ struct Held {
 
 class Soak {
  public:
-  Soak(Context& context, std::uint64_t seed) : context_(context), seed_(seed) {}
+  Soak(Context& context, std::uint64_t seed)
+      : context_(context),
+        seed_(seed),
+        own_random_(seed + static_cast<std::uint64_t>(context.rank())) {}
 
   Status run(double seconds);
 
@@ -104,16 +129,24 @@ class Soak {
   Status graph(Random& random);
   Status split(Random& random);
   Status window(Random& random);
-  Status window_of(Context& context, Random& random) const;
+  Status window_of(Context& context, Random& random);
   Status named(Random& random);
+  Status group(Random& random);
 
+  // Tensors of this rank; where they are is no matter of the others.
+  Ints ints(std::size_t count, std::int64_t value = 0) {
+    return {count, value, Anywhere<std::int64_t>(own_random_() % 2 == 0)};
+  }
+  Doubles doubles(std::size_t count, double value = 0) {
+    return {count, value, Anywhere<double>(own_random_() % 2 == 0)};
+  }
   [[nodiscard]] std::int64_t mask() const {
     std::int64_t bits = 0;
     for (const Rank rank : context_.members()) bits |= std::int64_t{1} << rank;
     return bits;
   }
   [[nodiscard]] std::int64_t own() const { return std::int64_t{1} << context_.rank(); }
-  [[nodiscard]] Status all_are(const std::vector<std::int64_t>& y, std::int64_t value,
+  [[nodiscard]] Status all_are(std::span<const std::int64_t> y, std::int64_t value,
                                const char* what) const;
   static std::size_t size_of(Random& random) {
     const double power = std::uniform_real_distribution<>(0, std::log2(kMostElements))(random);
@@ -122,13 +155,13 @@ class Soak {
 
   Context& context_;
   const std::uint64_t seed_;
+  Random own_random_;  // which differs by rank
   std::int64_t step_ = 0;
   bool has_come_back_ = false;
   std::map<std::string, std::int64_t> done_;
 };
 
-Status Soak::all_are(const std::vector<std::int64_t>& y, std::int64_t value,
-                     const char* what) const {
+Status Soak::all_are(std::span<const std::int64_t> y, std::int64_t value, const char* what) const {
   for (std::size_t i = 0; i < y.size(); ++i) {
     if (y[i] != value)
       return wrong(fmt::format("{}: element {} is {}, not {}", what, i, y[i], value));
@@ -137,15 +170,15 @@ Status Soak::all_are(const std::vector<std::int64_t>& y, std::int64_t value,
 }
 
 Status Soak::allreduce(Random& random) {
-  const std::vector<std::int64_t> x(size_of(random), own());
-  std::vector<std::int64_t> y(x.size());
+  const Ints x = ints(size_of(random), own());
+  Ints y = ints(x.size());
   WEFT_RETURN_IF_ERROR(
       context_.allreduce(in(x.data(), x.size()), out(y.data(), y.size()), ReduceOp::sum));
   return all_are(y, mask(), "allreduce");
 }
 
 Status Soak::in_place(Random& random) {
-  std::vector<std::int64_t> x(size_of(random), own());
+  Ints x = ints(size_of(random), own());
   WEFT_RETURN_IF_ERROR(
       context_.allreduce(in(x.data(), x.size()), out(x.data(), x.size()), ReduceOp::sum));
   return all_are(x, mask(), "allreduce in place");
@@ -153,8 +186,8 @@ Status Soak::in_place(Random& random) {
 
 Status Soak::in_flight(Random& random) {
   constexpr std::size_t kHandles = 4;
-  const std::vector<std::int64_t> x(size_of(random), own());
-  std::vector<std::vector<std::int64_t>> y(kHandles, std::vector<std::int64_t>(x.size()));
+  const Ints x = ints(size_of(random), own());
+  std::vector<Ints> y(kHandles, ints(x.size()));
   std::vector<weft::Handle> handles;
   Status failed;
   for (auto& each : y) {
@@ -178,8 +211,8 @@ Status Soak::in_flight(Random& random) {
 
 Status Soak::neighbors(Random& random) {
   const auto value = [this](Rank rank) { return rank + static_cast<double>(step_ % 7); };
-  const std::vector<double> x(size_of(random), value(context_.rank()));
-  std::vector<double> y(x.size());
+  const Doubles x = doubles(size_of(random), value(context_.rank()));
+  Doubles y = doubles(x.size());
   const std::int64_t before = mask();
   WEFT_RETURN_IF_ERROR(
       context_.neighbor_allreduce(in(x.data(), x.size()), out(y.data(), y.size())));
@@ -205,23 +238,23 @@ Status Soak::neighbors(Random& random) {
 
 Status Soak::broadcast(Random& random) {
   const auto root = static_cast<Rank>(random() % static_cast<std::uint64_t>(context_.size()));
-  std::vector<std::int64_t> x(size_of(random), own());
+  Ints x = ints(size_of(random), own());
   WEFT_RETURN_IF_ERROR(context_.broadcast(in(x.data(), x.size()), out(x.data(), x.size()), root));
   return all_are(x, std::int64_t{1} << root, "broadcast");
 }
 
 Status Soak::reduce(Random& random) {
   const auto root = static_cast<Rank>(random() % static_cast<std::uint64_t>(context_.size()));
-  const std::vector<std::int64_t> x(size_of(random), own());
-  std::vector<std::int64_t> y(x.size());
+  const Ints x = ints(size_of(random), own());
+  Ints y = ints(x.size());
   WEFT_RETURN_IF_ERROR(
       context_.reduce(in(x.data(), x.size()), out(y.data(), y.size()), root, ReduceOp::sum));
   return root == context_.rank() ? all_are(y, mask(), "reduce") : Status();
 }
 
 Status Soak::allgather(Random& random) {
-  const std::vector<std::int64_t> x(size_of(random) / 4 + 1, own());
-  std::vector<std::int64_t> y(x.size() * static_cast<std::size_t>(context_.size()));
+  const Ints x = ints(size_of(random) / 4 + 1, own());
+  Ints y = ints(x.size() * static_cast<std::size_t>(context_.size()));
   WEFT_RETURN_IF_ERROR(context_.allgather(in(x.data(), x.size()), out(y.data(), y.size())));
   for (std::size_t i = 0; i < y.size(); ++i)
     if (y[i] != std::int64_t{1} << (i / x.size())) return wrong("allgather");
@@ -231,7 +264,7 @@ Status Soak::allgather(Random& random) {
 Status Soak::alltoall(Random& random) {
   const auto ranks = static_cast<std::size_t>(context_.size());
   const std::size_t block = size_of(random) / 8 + 1;
-  std::vector<std::int64_t> x(block * ranks), y(x.size());
+  Ints x = ints(block * ranks), y = ints(block * ranks);
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = own() * 1000 + static_cast<std::int64_t>(i / block);
   WEFT_RETURN_IF_ERROR(context_.alltoall(in(x.data(), x.size()), out(y.data(), y.size())));
@@ -267,11 +300,11 @@ Status Soak::window(Random& random) {
   return window_of(*left, random);
 }
 
-Status Soak::window_of(Context& context, Random& random) const {
+Status Soak::window_of(Context& context, Random& random) {
   // Mostly small: the memory of a window that is open when a rank dies stays.
   const std::size_t most = random() % 16 == 0 ? kMostElements : 2000;
-  const auto tensor = std::make_shared<std::vector<double>>(size_of(random) % most + 1, 1.0);
-  std::vector<double>& x = *tensor;
+  const auto tensor = std::make_shared<Doubles>(doubles(size_of(random) % most + 1, 1.0));
+  Doubles& x = *tensor;
   const std::string name = fmt::format("w{}", step_);
   WEFT_ASSIGN(weft::Window window,
               context.win_create(out(x.data(), x.size()), name, {.owner = tensor}));
@@ -288,9 +321,9 @@ Status Soak::window_of(Context& context, Random& random) const {
 
 Status Soak::named(Random& random) {
   WEFT_ASSIGN(weft::Named named, context_.named());
-  std::vector<std::int64_t> x(size_of(random), own());
+  Ints x = ints(size_of(random), own());
   std::vector<weft::Handle> handles;
-  std::vector<std::vector<std::int64_t>> y(3, std::vector<std::int64_t>(x.size()));
+  std::vector<Ints> y(3, ints(x.size()));
   for (std::size_t i = 0; i < y.size(); ++i) {
     const weft::Request request{.collective = weft::Collective::allreduce,
                                 .input = in(x.data(), x.size()),
@@ -306,6 +339,27 @@ Status Soak::named(Random& random) {
   for (const auto& each : y)
     WEFT_RETURN_IF_ERROR(
         all_are(each, (std::int64_t{1} << context_.size()) - 1, "allreduce by name"));
+  return named.end();
+}
+
+// The tensors of a group are slices of one array.
+Status Soak::group(Random& random) {
+  WEFT_ASSIGN(weft::Named named, context_.named());
+  const std::size_t slices = 1 + random() % 64;
+  const std::size_t count = size_of(random) / slices + 1;
+  Ints x = ints(count * slices, own());
+  Ints y = ints(x.size());
+  const bool is_in_place = random() % 2 == 0;
+  std::vector<weft::Request> requests;
+  for (std::size_t i = 0; i < slices; ++i)
+    requests.push_back({.collective = weft::Collective::allreduce,
+                        .input = in(x.data() + i * count, count),
+                        .output = out((is_in_place ? x : y).data() + i * count, count),
+                        .op = ReduceOp::sum});
+  WEFT_ASSIGN(weft::Handle handle, named.start_group("slices", requests));
+  WEFT_RETURN_IF_ERROR(handle.wait());
+  WEFT_RETURN_IF_ERROR(all_are(is_in_place ? x : y, (std::int64_t{1} << context_.size()) - 1,
+                               "allreduce of a group"));
   return named.end();
 }
 
@@ -329,7 +383,8 @@ Status Soak::step() {
       {"reduce", &Soak::reduce},       {"allgather", &Soak::allgather},
       {"alltoall", &Soak::alltoall},   {"barrier", &Soak::barrier},
       {"graph", &Soak::graph},         {"split", &Soak::split},
-      {"window", &Soak::window},       {"named", &Soak::named}};
+      {"window", &Soak::window},       {"named", &Soak::named},
+      {"group", &Soak::group}};
   Random random(seed_ * 1'000'003 + static_cast<std::uint64_t>(step_));
   const Choice& choice = kChoices[random() % std::size(kChoices)];
   const Status status = (this->*choice.operation)(random);
