@@ -261,6 +261,132 @@ void meet(Interface& own, Endpoint& peer) {
   while (true) pause();
 }
 
+// Keeps back the second hello of rank 1, with which UCX asks for its connection, and counts what else
+// than hellos is given to UCX.
+struct LateQuestion {
+  inline static decltype(ucx::Library::am_send) send = nullptr;
+  inline static decltype(ucx::Library::request_free) let_go = nullptr;
+  inline static ucp_ep_h endpoint = nullptr;
+  inline static unsigned message = 0;
+  inline static ucx::Message hello;
+  inline static std::vector<std::byte> address;
+  inline static bool has_other_asked = false;
+  inline static int others = 0;
+
+  static ucs_status_ptr_t send_others(ucp_ep_h to, unsigned id, const void* header,
+                                      std::size_t header_bytes, const void* data, std::size_t bytes,
+                                      const ucp_request_param_t* how) {
+    ucx::Message given;
+    if (header_bytes >= sizeof given) std::memcpy(&given, header, sizeof given);
+    if (given.kind != ucx::MessageKind::hello) ++others;
+    const bool asks = given.kind == ucx::MessageKind::hello && given.number != 0;
+    has_other_asked |= asks && given.rank == 0;
+    if (!asks || given.rank != 1 || endpoint != nullptr)
+      return send(to, id, header, header_bytes, data, bytes, how);
+    endpoint = to;
+    message = id;
+    hello = given;
+    const auto* from = static_cast<const std::byte*>(data);
+    address.assign(from, from + bytes);
+    return nullptr;  // UCX has sent it
+  }
+  static void ask() {
+    ucp_request_param_t how{};
+    how.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    ucs_status_ptr_t sent =
+        send(endpoint, message, &hello, sizeof hello, address.data(), address.size(), &how);
+    if (UCS_PTR_IS_PTR(sent)) let_go(sent);
+  }
+};
+
+// Two ranks that connect, of which rank 1 is late to ask. Does nothing with a UCX whose answers are harmless.
+template <typename Run>
+void with_a_late_question(Run run) {
+  in_fresh_process([&] {
+    auto* const table = const_cast<ucx::Library*>(must(ucx::library()));
+    unsigned major = 0, minor = 0, release = 0;
+    table->get_version(&major, &minor, &release);
+    if (major > 1 || minor >= 16) return;
+    LateQuestion::send = std::exchange(table->am_send, LateQuestion::send_others);
+    LateQuestion::let_go = table->request_free;
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    auto other = must(nobody_known(1, small_options(), {.device = "lo"}));
+    run(*own, *other);
+    const std::jthread closing([&] { other->close(); });  // each waits for the other
+    own->close();
+  });
+}
+
+// What fills the socket would be in the way of the answer to the question of the peer.
+TEST(UcxPeers, GetNothingButHellosBeforeTheyHaveAsked) {
+  with_a_late_question([](Interface& own, Interface& other) {
+    Endpoint* const to = must(own.connect(1, other.address()));
+    Endpoint* const back = must(other.connect(0, own.address()));
+    const auto both_move = [&] {
+      own.progress();
+      other.progress();
+    };
+    const std::vector<std::byte> piece = numbered_payload(1, std::size_t{100} << 10);
+    const std::vector<std::byte> written = numbered_payload(2, std::size_t{100} << 10);
+    SharedBuffer there(written.size());
+    EXPECT_EQ(to->post_notice(1, numbered_header(0), {}), Posted::posted);
+    EXPECT_EQ(to->post_piece(1, numbered_header(1), piece), Posted::posted);
+    EXPECT_EQ(to->post_write(written, describe_memory(there.bytes().data(), written.size()), 1),
+              Posted::posted);
+    EXPECT_EQ(to->post_notice(1, numbered_header(2), {}), Posted::posted);
+    ASSERT_TRUE(eventually([&] {
+      both_move();
+      return LateQuestion::endpoint != nullptr && LateQuestion::has_other_asked;
+    }));
+    for (int turn = 0; turn < 100; ++turn) both_move();
+    EXPECT_EQ(LateQuestion::others, 0);
+    EXPECT_FALSE(own.flushed());
+    LateQuestion::ask();
+    for (std::uint32_t n = 0; n < 3; ++n) {
+      ASSERT_TRUE(eventually([&] {
+        both_move();
+        return back->front(1).header != nullptr;
+      }));
+      EXPECT_TRUE(is_number(back->front(1), n, n == 1 ? piece.size() : 0));
+      back->release(1);
+    }
+    std::array<Completion, 1> ended;
+    ASSERT_TRUE(eventually([&] {
+      both_move();
+      return own.poll(ended) == 1;
+    }));
+    EXPECT_TRUE(ended[0].status.ok()) << ended[0].status.to_string();
+    EXPECT_TRUE(std::ranges::equal(there.bytes(), written));
+  });
+}
+
+// The question of the endpoint before is as good, since the connection is the same.
+TEST(UcxPeers, ThatAskWhileTheirPathIsGivenUpAreHeard) {
+  with_a_late_question([](Interface& own, Interface& other) {
+    Endpoint* to = must(own.connect(1, other.address()));
+    Endpoint* back = must(other.connect(0, own.address()));
+    const auto both_move = [&] {
+      own.progress();
+      other.progress();
+    };
+    ASSERT_TRUE(eventually([&] {
+      both_move();
+      return LateQuestion::endpoint != nullptr && LateQuestion::has_other_asked;
+    }));
+    to->abandon(Status(Code::unavailable, "a cable was pulled"));
+    back->abandon(Status(Code::unavailable, "a cable was pulled"));
+    to = must(own.reconnect(1, other.address()));
+    back = must(other.reconnect(0, own.address()));
+    (void)to->post_notice(1, numbered_header(0), {});
+    (void)back->post_notice(1, numbered_header(0), {});
+    LateQuestion::ask();
+    EXPECT_TRUE(eventually([&] {
+      both_move();
+      return to->front(1).header != nullptr && back->front(1).header != nullptr;
+    }));
+  });
+}
+
 // What the peer has sent is still to be read when its death shows, so that it shows first where we
 // send. Every version of UCX ends its process there if it sends without a copy.
 TEST(UcxPeers, ThatDieWhileMuchIsUnderWayEndNobodyElse) {

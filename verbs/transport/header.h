@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::uint8_t kWireVersion = 12;
+inline constexpr std::uint8_t kWireVersion = 13;
 
 // What a notice means.
 enum class NoticeKind : std::uint8_t {

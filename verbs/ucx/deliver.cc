@@ -98,6 +98,7 @@ bool UcxInterface::deliver(const void* header, std::size_t header_bytes, const A
   if (!meant_for_us(message, header_bytes)) return refuse("it is not of this job and interface");
   UcxEndpoint* from = sender_of(message);
   if (from == nullptr) return refuse("its sender is not who it says, or one stranger too many");
+  if (message.kind == MessageKind::hello) from->hear_greeting(message);
   // What still comes for an endpoint that was given up or followed is dropped.
   if (!from->failure().ok() || from->incarnation() != message.incarnation) return true;
   bool good = false;

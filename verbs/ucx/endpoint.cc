@@ -16,6 +16,9 @@ namespace {
 // may accept meanwhile.
 constexpr int kEndpointDescriptors = 8;
 
+// The number of a hello before which UCX asks for its connection, if it ever does.
+constexpr std::uint64_t kAsks = 1;
+
 const Status& no_access() {
   // Never destroyed: a static context may be the last that uses it.
   static const Status& none =
@@ -56,6 +59,7 @@ void UcxEndpoint::count_bytes(std::size_t bytes) {
 void UcxEndpoint::follow(UcxEndpoint& before) {
   hello_ = before.hello_;
   peer_has_greeted_ = before.peer_has_greeted_;
+  peer_has_asked_ = before.peer_has_asked_;
   connection_ = std::move(before.connection_);
   if (connection_ != nullptr) connection_->user = this;
 }
@@ -104,9 +108,9 @@ Status UcxEndpoint::open(std::string_view worker_address) {
 
 // With its first message that cannot leave at once, UCX asks the peer for a connection. If the peer
 // dies before the answer is out, and this answer is the first that UCX sends to it, UCX 1.13 aborts
-// the process that answers. Therefore UCX gets nothing but the hello until both ends have greeted.
-// The hello is sent if it can leave at once, so UCX asks nothing for it. The hello of the peer shows
-// that its connection takes answers.
+// the process that answers. Therefore UCX gets nothing but hellos until both ends have asked. The
+// first hello is sent if it can leave at once, so UCX asks nothing for it. The first hello of the peer
+// shows that its connection takes answers.
 void UcxEndpoint::begin() {
   connected_ = true;
   greeting_ = message(MessageKind::hello, kControlChannel, 0);
@@ -115,6 +119,7 @@ void UcxEndpoint::begin() {
     interface_.greet_later(*this);
     return greet();
   }
+  greeting_.number = kAsks;
   send_hello(0);
   if (target_.owes_answers()) target_.send_answers();
 }
@@ -144,25 +149,34 @@ void UcxEndpoint::try_hello() {
   connection_->is_hello_out = send_at_once(&greeting_, sizeof greeting_, own);
 }
 
-// UCX asks for its connection now, by a second hello, as long as nothing fills the socket: the peer's
-// answer to that leaves at once.
+// When both have greeted, a second hello makes UCX ask for its connection. UCX sends that hello behind
+// the question, and holds it back until the peer has answered. So when the second hello of the peer is
+// here, UCX owes it no answer any more that could wait behind what fills the socket.
 void UcxEndpoint::greet() {
   if (!is_held()) return;
   if (!connection_->is_hello_out) try_hello();
   if (!is_held() || !connection_->is_hello_out || !peer_has_greeted_) return;
+  if (!std::exchange(connection_->has_asked, true)) {
+    greeting_.number = kAsks;
+    send_hello(UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+  }
+  if (!is_held() || !peer_has_asked_) return;
   connection_->has_greeted = true;
-  send_hello(UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
   if (target_.owes_answers()) target_.send_answers();
   one_sided_.send_waiting();
   sender_.flush();
   if (parts_) part();
 }
 
+void UcxEndpoint::hear_greeting(const Message& hello) {
+  peer_has_greeted_ = true;
+  peer_has_asked_ |= hello.number == kAsks;
+}
+
 // The peer waits for our hello, too.
 bool UcxEndpoint::take_hello(const void* address, std::size_t bytes) {
   if (bytes > kAddressBytes) return false;
   hello_.assign(static_cast<const char*>(address), bytes);
-  peer_has_greeted_ = true;
   if (!connected()) interface_.answer_later(*this);
   return true;
 }

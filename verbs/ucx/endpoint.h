@@ -61,6 +61,8 @@ class UcxEndpoint final : public Endpoint {
   // never connects gets answers and the goodbye.
   [[nodiscard]] const std::string& hello() const { return hello_; }
   [[nodiscard]] bool take_hello(const void* address, std::size_t bytes);
+  // Also of a hello of an earlier endpoint: it tells how far the connection is, which goes on.
+  void hear_greeting(const Message& hello);
   void forget_hello() { hello_.clear(); }
   Status open(std::string_view worker_address);
   // Whether the next endpoint may go on with the connection: it works, and UCX touches no memory for
@@ -77,9 +79,10 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] bool may_go();
   // Gives back what belongs to the interface.
   void give_back_all();
-  // Tries to send the hello. When both ends have greeted, sends what has waited for that.
+  // Tries to send the hellos. When both ends have asked for their connections, sends what has waited
+  // for that.
   void greet();
-  // The goodbye leaves behind all that was posted, once both ends have greeted.
+  // The goodbye leaves behind all that was posted, when that may leave.
   void say_goodbye();
   // After say_goodbye(): whether UCX has sent everything, the goodbye included, or never will
   // because the path has failed.
@@ -108,7 +111,7 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] Target& target() { return target_; }
   // Whether anything may be sent.
   [[nodiscard]] bool working() const { return is_open() && failure_.ok(); }
-  // Whether what is sent has to wait until both ends have greeted.
+  // Whether what is sent has to wait until both ends have asked for their connections.
   [[nodiscard]] bool is_held() const { return working() && !connection_->has_greeted; }
   [[nodiscard]] Message message(MessageKind kind, std::uint32_t channel,
                                 std::uint64_t number) const;
@@ -148,6 +151,7 @@ class UcxEndpoint final : public Endpoint {
   Message goodbye_;
   Pending goodbye_pending_;
   bool peer_has_greeted_ = false;
+  bool peer_has_asked_ = false;  // for its connection of UCX, or never will
   bool says_goodbye_ = false;
   bool parts_ = false;  // the goodbye waits
   bool flushing_ = false;

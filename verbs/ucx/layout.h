@@ -26,7 +26,7 @@ enum class MessageKind : std::uint8_t {
   read = 5,          // one-sided: the region comes back as the data of the answer
   compare_swap = 6,  // one-sided
   answer = 7,        // to one of the three
-  hello = 8,         // the first message of an endpoint; its data is the sender's address
+  hello = 8,         // the first messages of an endpoint; their data is the sender's address
 };
 
 // The most channels and slots that a message can name.
@@ -44,8 +44,10 @@ struct Message {
   std::uint16_t rank = 0;         // of the sender
   std::uint16_t incarnation = 0;  // of the sender's endpoint
   std::uint16_t channel = 0;
-  std::uint16_t ahead = 0;     // how many of its notices the sender has and has not released
-  std::uint64_t number = 0;    // of the notice in its channel, or of the work at its origin; from 0
+  std::uint16_t ahead = 0;  // how many of its notices the sender has and has not released
+  // Of the notice in its channel, or of the work at its origin; from 0. In a hello 1 if the sender's
+  // UCX has asked for its connection or never will.
+  std::uint64_t number = 0;
   std::uint64_t released = 0;  // how many notices of the channel the sender has released
 };
 static_assert(std::is_trivially_copyable_v<Message> && std::is_standard_layout_v<Message>);

@@ -70,6 +70,7 @@ struct Connection {
   ucs_status_t broken = UCS_OK;
   UcxEndpoint* user = nullptr;
   bool is_hello_out = false;
+  bool has_asked = false;    // the second hello was given to UCX
   bool has_greeted = false;  // anything may be sent (UcxEndpoint::begin())
 
   [[nodiscard]] bool is_open() const { return native != nullptr && broken == UCS_OK; }
