@@ -5,6 +5,7 @@
 // foreach_target), which explains the unusual include guard.
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "engine/kernels/formats-inl.h"
 #include "engine/kernels/kernels.h"
@@ -73,8 +74,8 @@ HWY_INLINE hn::Vec<D> reduce(D d, const Terms<kTerms>& terms, std::size_t at) {
 }
 
 // Processes the bytes [at, end), fewer than a vector of tag `d`, with vectors of half the size.
-template <class Format, class Operation, class D, std::size_t kTerms>
-HWY_INLINE void partial_vectors(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
+template <class Format, class Operation, class D>
+HWY_INLINE void partial_vectors(D d, const Terms<kAny>& terms, std::uint8_t* destination,
                                 std::size_t at, std::size_t end) {
   if constexpr (hn::MaxLanes(d) > 1) {
     const hn::Half<D> half;
@@ -87,24 +88,18 @@ HWY_INLINE void partial_vectors(D d, const Terms<kTerms>& terms, std::uint8_t* d
   }
 }
 
-// Processes the few bytes [at, end): vector by vector, then with smaller vectors.
-template <class Format, class Operation, class D, std::size_t kTerms>
-HWY_INLINE void few(D d, const Terms<kTerms>& terms, std::uint8_t* destination, std::size_t at,
-                    std::size_t end) {
+// Processes the few bytes [at, end): vector by vector, then with smaller vectors. It is one function
+// for any number of terms, as it is most of the code of a kernel.
+template <class Format, class Operation>
+HWY_NOINLINE void few(std::span<const Term> terms, double divisor, std::uint8_t* destination,
+                      std::size_t at, std::size_t end) {
+  const hn::ScalableTag<typename Format::Lane> d;
+  const Terms<kAny> any(terms, divisor);
   const std::size_t step = hn::Lanes(d) * Format::kBytes;
   for (; end - at >= step; at += step) {
-    Format::store(d, reduce<Format, Operation>(d, terms, at), destination + at);
+    Format::store(d, reduce<Format, Operation>(d, any, at), destination + at);
   }
-  partial_vectors<Format, Operation>(d, terms, destination, at, end);
-}
-
-template <StoreKind kStore, class Format, class D, class V = hn::Vec<D>>
-HWY_INLINE void put_pair(D d, V a, V b, std::uint8_t* to) {
-  if constexpr (kStore == StoreKind::streaming) {
-    Format::stream_pair(d, a, b, to);
-  } else {
-    Format::store_pair(d, a, b, to);
-  }
+  partial_vectors<Format, Operation>(d, any, destination, at, end);
 }
 
 // The CPU prefetches two or three streams of data by itself, and there a prefetch instruction costs
@@ -125,9 +120,9 @@ HWY_INLINE void prefetch(const std::uint8_t* from, std::size_t bytes) {
 
 // Processes kPairs pairs of vectors from byte `at`, with the terms in the outer loop. This hides
 // the latency of the arithmetic, and loads each term's pointer and weight once for all pairs.
-template <StoreKind kStore, class Format, class Operation, std::size_t kPairs, class D,
-          std::size_t kTerms>
-HWY_INLINE void block(D d, const Terms<kTerms>& terms, std::uint8_t* destination, std::size_t at) {
+template <class Format, class Operation, std::size_t kPairs, class D, std::size_t kTerms>
+HWY_INLINE void block(D d, const Terms<kTerms>& terms, std::uint8_t* destination, std::size_t at,
+                      StoreKind store) {
   using V = hn::Vec<D>;
   const std::size_t pair = 2 * hn::Lanes(d) * Format::kBytes;
   V total[2 * kPairs];
@@ -146,20 +141,23 @@ HWY_INLINE void block(D d, const Terms<kTerms>& terms, std::uint8_t* destination
       total[2 * p + 1] = Operation::next(d, total[2 * p + 1], terms.weight(t), b);
     }
   }
-  for (std::size_t p = 0; p < kPairs; ++p) {
-    put_pair<kStore, Format>(d, Operation::last(d, total[2 * p], terms.divisor()),
-                             Operation::last(d, total[2 * p + 1], terms.divisor()),
-                             destination + at + p * pair);
+  for (V& each : total) each = Operation::last(d, each, terms.divisor());
+  std::uint8_t* const to = destination + at;
+  if (store == StoreKind::streaming) {
+    for (std::size_t p = 0; p < kPairs; ++p)
+      Format::stream_pair(d, total[2 * p], total[2 * p + 1], to + p * pair);
+  } else {
+    for (std::size_t p = 0; p < kPairs; ++p)
+      Format::store_pair(d, total[2 * p], total[2 * p + 1], to + p * pair);
   }
 }
 
-template <StoreKind kStore, class Format, class Operation, std::size_t kPairs, class D,
-          std::size_t kTerms>
+template <class Format, class Operation, std::size_t kPairs, class D, std::size_t kTerms>
 HWY_INLINE std::size_t blocks(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
-                              std::size_t at, std::size_t end) {
+                              std::size_t at, std::size_t end, StoreKind store) {
   const std::size_t step = kPairs * 2 * hn::Lanes(d) * Format::kBytes;
   for (; end - at >= step; at += step) {
-    block<kStore, Format, Operation, kPairs>(d, terms, destination, at);
+    block<Format, Operation, kPairs>(d, terms, destination, at, store);
   }
   return at;
 }
@@ -167,43 +165,45 @@ HWY_INLINE std::size_t blocks(D d, const Terms<kTerms>& terms, std::uint8_t* des
 // Processes blocks from byte `at` on, as long as they fit before `end`, and returns where it
 // stopped. With many terms a block is larger, so that more is read from each term at a time: long
 // sequential reads are faster.
-template <StoreKind kStore, class Format, class Operation, class D, std::size_t kTerms>
+template <class Format, class Operation, class D, std::size_t kTerms>
 HWY_INLINE std::size_t many(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
-                            std::size_t at, std::size_t end) {
+                            std::size_t at, std::size_t end, StoreKind store) {
   if constexpr (kTerms == kAny) {
-    at = blocks<kStore, Format, Operation, 4>(d, terms, destination, at, end);
+    at = blocks<Format, Operation, 4>(d, terms, destination, at, end, store);
   }
-  return blocks<kStore, Format, Operation, 2>(d, terms, destination, at, end);
+  return blocks<Format, Operation, 2>(d, terms, destination, at, end, store);
 }
 
-// Like many(), with stores that bypass the caches: ordinary stores up to the first aligned byte,
-// then streaming stores, then a fence. If the destination is not even aligned to its elements, it
-// cannot be aligned; the function then does nothing and returns 0.
-template <class Format, class Operation, class D, std::size_t kTerms>
-HWY_INLINE std::size_t many_streaming(D d, const Terms<kTerms>& terms, std::uint8_t* destination,
-                                      std::size_t end) {
+// How many bytes there are before the first address to which vectors can be streamed, which have to be aligned. The most
+// that there can be: there is none.
+template <class Format, class D>
+HWY_INLINE std::size_t before_streams(D d, const std::uint8_t* destination) {
   const std::size_t alignment = hn::Lanes(d) * sizeof(typename Format::Lane);
   const std::size_t past = reinterpret_cast<std::uintptr_t>(destination) % alignment;
   const std::size_t head = (alignment - past) % alignment;
-  if (head % Format::kBytes != 0 || head > end) return 0;
-  few<Format, Operation>(d, terms, destination, 0, head);
-  const std::size_t at =
-      many<StoreKind::streaming, Format, Operation>(d, terms, destination, head, end);
-  hwy::FlushStream();
-  return at;
+  return head % Format::kBytes == 0 ? head : std::numeric_limits<std::size_t>::max();
 }
 
+// Stores that bypass the caches begin behind ordinary ones and end with a fence.
 template <class Format, class Operation, std::size_t kTerms>
 HWY_INLINE void combine_known(std::span<const Term> terms, void* destination, std::size_t count,
                               StoreKind store, double divisor) {
   const hn::ScalableTag<typename Format::Lane> d;
-  const Terms<kTerms> known(terms, divisor);
   auto* const to = static_cast<std::uint8_t*>(destination);
   const std::size_t end = count * Format::kBytes;
   std::size_t at = 0;
-  if (store == StoreKind::streaming) at = many_streaming<Format, Operation>(d, known, to, end);
-  at = many<StoreKind::cached, Format, Operation>(d, known, to, at, end);
-  few<Format, Operation>(d, known, to, at, end);
+  if (store == StoreKind::streaming) {
+    const std::size_t head = before_streams<Format>(d, to);
+    if (head > end) {
+      store = StoreKind::cached;
+    } else {
+      few<Format, Operation>(terms, divisor, to, 0, head);
+      at = head;
+    }
+  }
+  at = many<Format, Operation>(d, Terms<kTerms>(terms, divisor), to, at, end, store);
+  if (store == StoreKind::streaming) hwy::FlushStream();
+  if (at != end) few<Format, Operation>(terms, divisor, to, at, end);
 }
 
 // A CombineFunction. Two and three terms (this rank and one or two neighbors) are the most common.
