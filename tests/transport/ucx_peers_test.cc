@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -187,6 +188,15 @@ struct Steps {
   std::atomic<int> done;
 };
 
+// Those of several processes: the children that are forked after this share them.
+auto shared_steps(std::size_t count) {
+  const std::size_t bytes = count * sizeof(Steps);
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const auto unmap = [bytes](Steps* all) { munmap(all, bytes); };
+  return std::unique_ptr<Steps[], decltype(unmap)>(static_cast<Steps*>(memory), unmap);
+}
+
 [[noreturn]] void connect_step_by_step(Board& board, Steps& steps) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto own = must(nobody_known(1, small_options(), {.device = "lo"}));
@@ -211,10 +221,7 @@ void take_step(Steps& steps) {
 // peer is dead by then.
 TEST(UcxPeers, ThatDieWhileTheyConnectEndNobodyElse) {
   constexpr int kDeaths = 8;
-  void* const memory = mmap(nullptr, kDeaths * sizeof(Steps), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto* const steps = static_cast<Steps*>(memory);
+  const auto steps = shared_steps(kDeaths);
   SharedBoard board;
   in_fresh_process([&] {
     std::array<pid_t, kDeaths> peers{};
@@ -235,7 +242,6 @@ TEST(UcxPeers, ThatDieWhileTheyConnectEndNobodyElse) {
       for (int turn = 0; turn < 200; ++turn) own->progress();
     }
   });
-  munmap(memory, kDeaths * sizeof(Steps));
 }
 
 // More than the socket takes, so UCX is in the middle of it.
@@ -261,9 +267,10 @@ void meet(Interface& own, Endpoint& peer) {
   while (true) pause();
 }
 
-// Keeps back the second hello of rank 1, with which UCX asks for its connection, and counts what else
+// Keeps back the second hello of a rank, with which UCX asks for its connection, and counts what else
 // than hellos is given to UCX.
 struct LateQuestion {
+  inline static int rank = 1;
   inline static decltype(ucx::Library::am_send) send = nullptr;
   inline static decltype(ucx::Library::request_free) let_go = nullptr;
   inline static ucp_ep_h endpoint = nullptr;
@@ -280,8 +287,8 @@ struct LateQuestion {
     if (header_bytes >= sizeof given) std::memcpy(&given, header, sizeof given);
     if (given.kind != ucx::MessageKind::hello) ++others;
     const bool asks = given.kind == ucx::MessageKind::hello && given.number != 0;
-    has_other_asked |= asks && given.rank == 0;
-    if (!asks || given.rank != 1 || endpoint != nullptr)
+    has_other_asked |= asks && given.rank != rank;
+    if (!asks || given.rank != rank || endpoint != nullptr)
       return send(to, id, header, header_bytes, data, bytes, how);
     endpoint = to;
     message = id;
@@ -299,16 +306,23 @@ struct LateQuestion {
   }
 };
 
-// Two ranks that connect, of which rank 1 is late to ask. Does nothing with a UCX whose answers are harmless.
+// False with a UCX whose answers are harmless: nobody asks.
+bool let_ask_late(int rank) {
+  auto* const table = const_cast<ucx::Library*>(must(ucx::library()));
+  unsigned major = 0, minor = 0, release = 0;
+  table->get_version(&major, &minor, &release);
+  if (major > 1 || minor >= 16) return false;
+  LateQuestion::rank = rank;
+  LateQuestion::send = std::exchange(table->am_send, LateQuestion::send_others);
+  LateQuestion::let_go = table->request_free;
+  return true;
+}
+
+// Two ranks that connect, of which rank 1 is late to ask.
 template <typename Run>
 void with_a_late_question(Run run) {
   in_fresh_process([&] {
-    auto* const table = const_cast<ucx::Library*>(must(ucx::library()));
-    unsigned major = 0, minor = 0, release = 0;
-    table->get_version(&major, &minor, &release);
-    if (major > 1 || minor >= 16) return;
-    LateQuestion::send = std::exchange(table->am_send, LateQuestion::send_others);
-    LateQuestion::let_go = table->request_free;
+    if (!let_ask_late(1)) return;
     auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
     auto other = must(nobody_known(1, small_options(), {.device = "lo"}));
     run(*own, *other);
@@ -317,15 +331,19 @@ void with_a_late_question(Run run) {
   });
 }
 
+template <typename Done>
+bool eventually_both(Interface& own, Interface& other, Done done) {
+  return eventually(own, [&] {
+    other.progress();
+    return done();
+  });
+}
+
 // What fills the socket would be in the way of the answer to the question of the peer.
 TEST(UcxPeers, GetNothingButHellosBeforeTheyHaveAsked) {
   with_a_late_question([](Interface& own, Interface& other) {
     Endpoint* const to = must(own.connect(1, other.address()));
     Endpoint* const back = must(other.connect(0, own.address()));
-    const auto both_move = [&] {
-      own.progress();
-      other.progress();
-    };
     const std::vector<std::byte> piece = numbered_payload(1, std::size_t{100} << 10);
     const std::vector<std::byte> written = numbered_payload(2, std::size_t{100} << 10);
     SharedBuffer there(written.size());
@@ -334,27 +352,20 @@ TEST(UcxPeers, GetNothingButHellosBeforeTheyHaveAsked) {
     EXPECT_EQ(to->post_write(written, describe_memory(there.bytes().data(), written.size()), 1),
               Posted::posted);
     EXPECT_EQ(to->post_notice(1, numbered_header(2), {}), Posted::posted);
-    ASSERT_TRUE(eventually([&] {
-      both_move();
+    ASSERT_TRUE(eventually_both(own, other, [&] {
       return LateQuestion::endpoint != nullptr && LateQuestion::has_other_asked;
     }));
-    for (int turn = 0; turn < 100; ++turn) both_move();
+    for (int turn = 0; turn < 100; ++turn) eventually_both(own, other, [] { return true; });
     EXPECT_EQ(LateQuestion::others, 0);
     EXPECT_FALSE(own.flushed());
     LateQuestion::ask();
     for (std::uint32_t n = 0; n < 3; ++n) {
-      ASSERT_TRUE(eventually([&] {
-        both_move();
-        return back->front(1).header != nullptr;
-      }));
+      ASSERT_TRUE(eventually_both(own, other, [&] { return back->front(1).header != nullptr; }));
       EXPECT_TRUE(is_number(back->front(1), n, n == 1 ? piece.size() : 0));
       back->release(1);
     }
     std::array<Completion, 1> ended;
-    ASSERT_TRUE(eventually([&] {
-      both_move();
-      return own.poll(ended) == 1;
-    }));
+    ASSERT_TRUE(eventually_both(own, other, [&] { return own.poll(ended) == 1; }));
     EXPECT_TRUE(ended[0].status.ok()) << ended[0].status.to_string();
     EXPECT_TRUE(std::ranges::equal(there.bytes(), written));
   });
@@ -365,12 +376,7 @@ TEST(UcxPeers, ThatAskWhileTheirPathIsGivenUpAreHeard) {
   with_a_late_question([](Interface& own, Interface& other) {
     Endpoint* to = must(own.connect(1, other.address()));
     Endpoint* back = must(other.connect(0, own.address()));
-    const auto both_move = [&] {
-      own.progress();
-      other.progress();
-    };
-    ASSERT_TRUE(eventually([&] {
-      both_move();
+    ASSERT_TRUE(eventually_both(own, other, [&] {
       return LateQuestion::endpoint != nullptr && LateQuestion::has_other_asked;
     }));
     to->abandon(Status(Code::unavailable, "a cable was pulled"));
@@ -380,37 +386,94 @@ TEST(UcxPeers, ThatAskWhileTheirPathIsGivenUpAreHeard) {
     (void)to->post_notice(1, numbered_header(0), {});
     (void)back->post_notice(1, numbered_header(0), {});
     LateQuestion::ask();
-    EXPECT_TRUE(eventually([&] {
-      both_move();
+    EXPECT_TRUE(eventually_both(own, other, [&] {
       return to->front(1).header != nullptr && back->front(1).header != nullptr;
     }));
+  });
+}
+
+[[noreturn]] void ask_when_told(Board& board, Steps& steps) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  let_ask_late(1);
+  auto own = must(nobody_known(1, small_options(), {.device = "lo"}));
+  board.put(1, own->address());
+  (void)must(own->connect(0, board.get(0)));
+  while (LateQuestion::endpoint == nullptr) own->progress();
+  steps.done = 1;
+  while (steps.asked != 2) std::this_thread::yield();
+  LateQuestion::ask();
+  steps.done = 2;
+  while (true) pause();
+}
+
+// Lets that peer ask and die as soon as an interface closes a connection, or is about to end.
+struct LastMoment {
+  inline static decltype(ucx::Library::ep_close) close = nullptr;
+  inline static decltype(ucx::Library::worker_flush) flush = nullptr;
+  inline static Steps* steps = nullptr;
+  inline static pid_t peer = 0;
+
+  static void come() {
+    if (peer == 0) return;
+    steps->asked = 2;
+    while (steps->done != 2) std::this_thread::yield();
+    kill(peer, SIGKILL);
+    waitpid(std::exchange(peer, 0), nullptr, 0);
+  }
+  static ucs_status_ptr_t close_then(ucp_ep_h endpoint, const ucp_request_param_t* how) {
+    const ucs_status_ptr_t closed = close(endpoint, how);
+    come();
+    return closed;
+  }
+  static ucs_status_ptr_t flush_then(ucp_worker_h worker, const ucp_request_param_t* how) {
+    come();
+    return flush(worker, how);
+  }
+};
+
+TEST(UcxPeers, ThatAskAndDieWhileAnInterfaceEndsDoNotEndItsProcess) {
+  const auto steps = shared_steps(1);
+  LastMoment::steps = steps.get();
+  SharedBoard board;
+  in_fresh_process([&] {
+    const pid_t child = fork();
+    if (child == 0) ask_when_told(*board, *LastMoment::steps);
+    if (!let_ask_late(0)) return;
+    auto own = must(nobody_known(0, small_options(), {.device = "lo"}));
+    board->put(0, own->address());
+    Endpoint* const peer = must(own->connect(1, board->get(1)));
+    ASSERT_TRUE(eventually(
+        *own, [] { return LateQuestion::endpoint != nullptr && LastMoment::steps->done == 1; }));
+    peer->abandon(Status(Code::unavailable, "a cable was pulled"));
+    auto* const table = const_cast<ucx::Library*>(must(ucx::library()));
+    LastMoment::close = std::exchange(table->ep_close, LastMoment::close_then);
+    LastMoment::flush = std::exchange(table->worker_flush, LastMoment::flush_then);
+    LastMoment::peer = child;
+    own.reset();
+    EXPECT_EQ(LastMoment::peer, 0);
   });
 }
 
 // What the peer has sent is still to be read when its death shows, so that it shows first where we
 // send. Every version of UCX ends its process there if it sends without a copy.
 TEST(UcxPeers, ThatDieWhileMuchIsUnderWayEndNobodyElse) {
-  void* const memory =
-      mmap(nullptr, sizeof(Steps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto* const steps = static_cast<Steps*>(memory);
+  const auto steps = shared_steps(1);
   SharedBoard board;
   in_fresh_process([&] {
     const pid_t child = fork();
-    if (child == 0) leave_much_under_way(*board, *steps);
+    if (child == 0) leave_much_under_way(*board, steps[0]);
     auto own = must(nobody_known(0, small_options(), {.device = "lo", .piece_bytes = kLongPiece}));
     board->put(0, own->address());
     Endpoint* const peer = must(own->connect(1, board->get(1)));
     meet(*own, *peer);
-    steps->asked = 1;
-    while (steps->done != 1) std::this_thread::yield();
+    steps[0].asked = 1;
+    while (steps[0].done != 1) std::this_thread::yield();
     const std::vector<std::byte> piece(kLongPiece);
     EXPECT_EQ(peer->post_piece(1, numbered_header(1), piece), Posted::posted);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     EXPECT_TRUE(eventually(*own, [&] { return !peer->failure().ok(); }));
   });
-  munmap(memory, sizeof(Steps));
 }
 
 // A pulled cable stops the path in the middle of such work, and must not cost the connection.

@@ -168,6 +168,10 @@ void UcxEndpoint::greet() {
   if (parts_) part();
 }
 
+bool UcxEndpoint::may_be_asked() const {
+  return is_open() && interface_.greets_first() && connection_->is_hello_out && !peer_has_asked_;
+}
+
 void UcxEndpoint::hear_greeting(const Message& hello) {
   peer_has_greeted_ = true;
   peer_has_asked_ |= hello.number == kAsks;

@@ -89,6 +89,10 @@ class UcxEndpoint final : public Endpoint {
   [[nodiscard]] bool flushed() const { return (!flushing_ && !parts_) || !working(); }
   // Whether UCX may still touch memory of the caller, or memory of ours for work of the peer.
   [[nodiscard]] bool holds_memory() const;
+  // Whether the peer may still ask for its connection of UCX. The answer leaves over ours. If that is
+  // closed, UCX makes another one for the answer, and aborts the process if that fails.
+  [[nodiscard]] bool may_be_asked() const;
+  [[nodiscard]] bool has_open_question() const { return bool(greeting_pending_); }
   // Closes the connection by force. What is not sent yet is given up. UCX lets go of all memory;
   // closing() is true until it has.
   void disconnect();

@@ -354,10 +354,14 @@ UcxInterface::~UcxInterface() {
   if (worker_ != nullptr) {
     close();
     for (auto& [nonce, endpoint] : known_) {
-      if (!endpoint->failure().ok()) endpoint->disconnect();
+      if (!endpoint->failure().ok() && !endpoint->may_be_asked()) endpoint->disconnect();
     }
     drain([this] { return sending_ == 0 && greeters_.empty(); }, Deadline::after_ms(kFarewellMs));
-    for (auto& [nonce, endpoint] : known_) endpoint->disconnect();
+    // A connection over which UCX may have to answer ends with the worker, unless a question of our own
+    // is still open on it, for which the worker would wait.
+    for (auto& [nonce, endpoint] : known_) {
+      if (!endpoint->may_be_asked() || endpoint->has_open_question()) endpoint->disconnect();
+    }
     const auto let_go = [](const auto& known) { return !known.second->closing(); };
     drain([&] { return std::all_of(known_.begin(), known_.end(), let_go); },
           Deadline::after_ms(kFarewellMs));
