@@ -259,7 +259,7 @@ std::vector<Variable> make_table() {
       choice<ProgressMode>("WEFT_PROGRESS", &Config::progress,
                            {{"thread", ProgressMode::thread}, {"waiter", ProgressMode::waiter}},
                            "who moves data: thread: a thread of the context and callers that wait; "
-                           "waiter: only callers that wait"),
+                           "waiter: only callers that wait for that context"),
       whole("WEFT_SPIN_NS", &Config::spin_ns, "nanoseconds", {0, 1'000'000'000},
             "time that a wait spins before it yields; auto: by the number of ranks per core",
             Word{"auto", -1}),
@@ -286,7 +286,7 @@ std::vector<Variable> make_table() {
             "tensors that are submitted by name are fused into messages of at most so many bytes, "
             "if the program does not say it; auto: 512 KiB inside a machine, 8 MiB over networks",
             Word{"auto", -1}),
-      whole("WEFT_CHANNELS", &Config::channels, "operations", {1, 1024},
+      whole("WEFT_CHANNELS", &Config::channels, "operations", {1, 61},
             "operations that run at the same time in a context; further ones wait for a free "
             "channel"),
       whole("WEFT_SLOTS", &Config::slots, "slots", {2, 256},
@@ -295,7 +295,7 @@ std::vector<Variable> make_table() {
       whole("WEFT_RAIL_SLOTS", &Config::rail_slots, "slots", {2, 256},
             "messages and pieces that may be under way over a network, per interface, channel and "
             "peer, a power of two"),
-      whole("WEFT_EAGER_BYTES", &Config::eager_bytes, "bytes", {0, (1 << 20) - 64},
+      whole("WEFT_EAGER_BYTES", &Config::eager_bytes, "bytes", {64, (1 << 20) - 64},
             "largest message that is copied to the receiver; the receiver reads larger ones from "
             "the sender's memory"),
       whole("WEFT_HEAP_MIB", &Config::heap_mib, "MiB", {0, 1 << 24},

@@ -3,15 +3,13 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
-
 namespace weft {
 namespace {
 
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
   const auto x = reinterpret_cast<std::uintptr_t>(a);
   const auto y = reinterpret_cast<std::uintptr_t>(b);
-  return x < y + b_bytes && y < x + a_bytes;
+  return a_bytes != 0 && b_bytes != 0 && x < y + b_bytes && y < x + a_bytes;
 }
 
 bool overlap(const Input& x, const Output& y) {
@@ -60,7 +58,7 @@ Status why_not_same_count(std::string_view what, const Input& x, const Output& y
 }
 
 bool is_in_place(const Input& x, const Output& y) {
-  return x.data == y.data && x.count != 0;
+  return x.data == y.data && x.count != 0 && y.count != 0;
 }
 
 Result<bool> check_part(std::string_view what, const Input& x, const Output& y, const Range& own) {
@@ -89,29 +87,10 @@ Status lay_out(std::string_view what, std::vector<Range>& parts, DataType type, 
   return {};
 }
 
-Status check_weight(std::string_view what, double weight, Rank rank) {
-  if (std::isfinite(weight)) return {};
-  return invalid(fmt::format("{}: the weight for rank {} is {}", what, rank, weight));
-}
-
 Status check_weighted(std::string_view what, DataType type) {
   if (is_floating(type)) return {};
   return invalid(fmt::format("{}: weighted sums of {} have no meaning; use a floating type", what,
                              name(type)));
-}
-
-Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
-                      Rank number) {
-  constexpr double kTolerance = 1e-6;
-  if (!weights.destinations)
-    return invalid(fmt::format("{}: a push-sum step needs dst_weights", what));
-  double sum = weights.self.value_or(0.0);
-  for (const NeighborWeight& target : *weights.destinations) sum += target.weight;
-  if (std::abs(sum - 1.0) <= kTolerance) return {};
-  return invalid(
-      fmt::format("{}: self_weight and dst_weights of {} {} sum to {}; in a push-sum step they "
-                  "must sum to 1",
-                  what, who, number, sum));
 }
 
 void bind_operands(Call& call, Collective collective, const Input& x, const Output& y) {

@@ -1,4 +1,4 @@
-// operands: the checks of memory, counts and weights that the calls share. Internal to the module.
+// operands: the checks of memory, counts and types that the calls share. Internal to the module.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace weft {
 [[nodiscard]] Status invalid(std::string text);
 
 // Checks that the types are equal, that no needed pointer is null, and that input and output do not
-// overlap or begin at the same address.
+// overlap without being the same. An empty one overlaps nothing.
 Status check_memory(std::string_view what, const Input& x, const Output& y);
 [[nodiscard]] bool is_in_place(const Input& x, const Output& y);
 // check_memory(), and both counts must be equal. check_same_count() first makes a fast test that
@@ -50,16 +50,8 @@ Status lay_out(std::string_view what, std::vector<Range>& parts, DataType type, 
   return request.weights == nullptr ? kNone : *request.weights;
 }
 
-// The weight must be finite.
-Status check_weight(std::string_view what, double weight, Rank rank);
 // The type must be floating, because a weighted sum of integers has no meaning.
 Status check_weighted(std::string_view what, DataType type);
-// In a step of push-sum, the self weight and the send-side weights of each sender must sum to 1, so
-// that the sum over all senders stays the same. `who` and `number` name the sender: "rank" or
-// "machine".
-Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
-                      Rank number);
-
 void bind_operands(Call& call, Collective collective, const Input& x, const Output& y);
 
 }  // namespace weft

@@ -372,7 +372,7 @@ bool Execution::check_notice(const Source& source, const WireHeader& head) {
   const std::uint64_t most = head.form == PieceForm::inlined           ? kInlineBytes
                              : head.form != PieceForm::payload         ? wanted_
                              : source.peer->properties().shares_memory ? options_.payload_bytes
-                                                                       : options_.piece_bytes;
+                                                                       : most_carried();
   if (head.bytes > most) {
     return differ(fmt::format("{}: rank {} claims {} bytes in a piece that holds {}", label(), peer,
                               head.bytes, most));

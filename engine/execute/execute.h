@@ -337,6 +337,10 @@ class Execution {
   [[nodiscard]] bool any_shares_memory(const Step& step) const;
   [[nodiscard]] bool all_share_memory(const Step& step) const;
   [[nodiscard]] std::uint64_t largest_piece(const Step& step, Form form) const;
+  // Of a piece from another machine, at most: what is copied at once is one piece.
+  [[nodiscard]] std::uint64_t most_carried() const {
+    return std::max(options_.payload_bytes, options_.piece_bytes);
+  }
   [[nodiscard]] std::uint64_t piece_bytes() const {
     return call_.piece_bytes == 0 ? options_.piece_bytes
                                   : std::min(call_.piece_bytes, options_.piece_bytes);

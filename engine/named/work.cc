@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "scheduler/negotiate/negotiate.h"
@@ -28,9 +27,7 @@ Status tidy(std::vector<NeighborWeight>& list, std::string_view what, std::strin
     }
     if (each.rank == previous)
       return invalid(fmt::format("{}: {} names rank {} twice", what, name, each.rank));
-    if (!std::isfinite(each.weight)) {
-      return invalid(fmt::format("{}: the weight for rank {} is {}", what, each.rank, each.weight));
-    }
+    WEFT_RETURN_IF_ERROR(check_weight(what, each.weight, each.rank));
     previous = each.rank;
   }
   return {};
@@ -69,7 +66,11 @@ Result<Edges> edges_of_allreduce(const Request& request, const GraphOfCalls& in,
   const NeighborWeights& weights = *request.weights;
   if ((weights.sources || weights.destinations) && !weights.self)
     return invalid(fmt::format("{}: src_weights and dst_weights need a self_weight", kWhat));
-  if (weights.self) edges.self_weight = *weights.self;
+  if (weights.push_sum) WEFT_RETURN_IF_ERROR(check_push_sum(kWhat, weights, "rank", rank));
+  if (weights.self) {
+    WEFT_RETURN_IF_ERROR(check_weight(kWhat, *weights.self, rank));
+    edges.self_weight = *weights.self;
+  }
   const int size = in.graph.size();
   if (weights.sources) {
     std::vector<NeighborWeight> given = copied(*weights.sources);
@@ -187,6 +188,7 @@ Result<Edges> edges_of(const Request& request, const GraphOfCalls& graph, Rank r
   const int size = graph.graph.size();
   switch (request.collective) {
     case Collective::pair_average: {
+      WEFT_RETURN_IF_ERROR(check_weight("pair_average", request.self_weight, rank));
       const NeighborWeight other{request.peer, request.pair_weight};
       WEFT_ASSIGN(Edges edges, edges_with("pair_average", {&other, 1}, rank, size));
       edges.self_weight = request.self_weight;

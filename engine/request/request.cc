@@ -1,8 +1,9 @@
-// request: what ranks must have in common, and the bound on counts.
+// request: what ranks must have in common, the bound on counts, and weights.
 #include "engine/request/request.h"
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <limits>
 
 namespace weft {
@@ -71,6 +72,28 @@ std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
 
 bool is_count_of_memory(std::size_t count, DataType type) {
   return count <= std::numeric_limits<std::size_t>::max() / 2 / size_of(type);
+}
+
+Status check_weight(std::string_view what, double weight, Rank rank) {
+  if (std::isfinite(weight)) return {};
+  return Status(Code::invalid_argument,
+                fmt::format("{}: the weight for rank {} is {}", what, rank, weight));
+}
+
+Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
+                      Rank number) {
+  constexpr double kTolerance = 1e-6;
+  if (!weights.destinations)
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: a push-sum step needs dst_weights", what));
+  double sum = weights.self.value_or(0.0);
+  for (const NeighborWeight& target : *weights.destinations) sum += target.weight;
+  if (std::abs(sum - 1.0) <= kTolerance) return {};
+  return Status(
+      Code::invalid_argument,
+      fmt::format("{}: self_weight and dst_weights of {} {} sum to {}; in a push-sum step they "
+                  "must sum to 1",
+                  what, who, number, sum));
 }
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 // request: what the engine asks of a Request (weft/types.h): which operations have a root, what the
-// ranks of an operation must have in common, and whether a size can be one of memory.
+// ranks of an operation must have in common, whether a size can be one of memory, and weights.
 #pragma once
 
 #include <weft/types.h>
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "engine/request/owned_request.h"
 #include "scheduler/vocabulary/vocabulary.h"
@@ -42,5 +43,13 @@ namespace weft {
 // Whether a count of elements makes a size in bytes that memory can have: at most half of the
 // address space, so that sums of two sizes do not overflow either.
 [[nodiscard]] bool is_count_of_memory(std::size_t count, DataType type);
+
+// The weight must be finite.
+Status check_weight(std::string_view what, double weight, Rank rank);
+// In a step of push-sum, the self weight and the send-side weights of each sender must sum to 1, so
+// that the sum over all senders stays the same. `who` and `number` name the sender: "rank" or
+// "machine".
+Status check_push_sum(std::string_view what, const NeighborWeights& weights, std::string_view who,
+                      Rank number);
 
 }  // namespace weft

@@ -30,7 +30,7 @@ enum class Launcher : std::uint8_t {
 };
 enum class ProgressMode : std::uint8_t {
   thread,  // a thread of each lane moves the bytes; a waiting caller takes over the first lane's work
-  waiter,  // no thread: bytes move only while a caller waits or tests
+  waiter,  // no thread: a context's bytes move only while a caller waits for it or tests
 };
 enum class HugePageUse : std::uint8_t { automatic, off };
 enum class PrivatePath : std::uint8_t {

@@ -170,9 +170,9 @@ class Context {
                                  std::span<const std::size_t> counts = {});
 
   // y := this rank's block of the reduction of the x of all ranks. `counts`: elements of each
-  // rank's block; their sum is x.count. If `counts` is empty, block r is block_range(x.count, 1,
-  // size(), r): blocks are equal if x.count allows it, else they differ by one. In place: y is this
-  // rank's block of x.
+  // rank's block; their sum is x.count. If `counts` is empty, block r of n begins at element
+  // r * x.count / n, rounded down: of 10 elements 3 ranks have 3, 3 and 4. In place: y is this rank's
+  // block of x.
   Status reduce_scatter(const Input& x, const Output& y, ReduceOp op = ReduceOp::average,
                         std::span<const std::size_t> counts = {});
   Result<Handle> reduce_scatter_start(const Input& x, const Output& y,

@@ -42,7 +42,7 @@ TEST(Config, EveryFieldIsRead) {
                                                       "WEFT_YIELD_US=7",
                                                       "WEFT_CHANNELS=16",
                                                       "WEFT_SLOTS=2",
-                                                      "WEFT_EAGER_BYTES=0",
+                                                      "WEFT_EAGER_BYTES=64",
                                                       "WEFT_HEAP_MIB=64",
                                                       "WEFT_SHM_DIR=/dev/shm",
                                                       "WEFT_HUGE_PAGES=off",
@@ -65,7 +65,7 @@ TEST(Config, EveryFieldIsRead) {
   EXPECT_EQ(config->yield_us, 7);
   EXPECT_EQ(config->channels, 16);
   EXPECT_EQ(config->slots, 2);
-  EXPECT_EQ(config->eager_bytes, 0);
+  EXPECT_EQ(config->eager_bytes, 64);
   EXPECT_EQ(config->heap_mib, 64);
   EXPECT_EQ(config->shm_dir, "/dev/shm");
   EXPECT_EQ(config->huge_pages, HugePageUse::off);

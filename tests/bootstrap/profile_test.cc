@@ -94,7 +94,7 @@ TEST(Profile, WhatIsWrongIsSaidWithFileAndLine) {
             std::string::npos);
   EXPECT_NE(error_of("[settings]\n").find("no profile of `weft tune`"), std::string::npos);
   EXPECT_EQ(error_of(changed("\"65536\"", "\"7000000\"")),
-            "a.toml:11: WEFT_EAGER_BYTES: \"7000000\": expected a whole number of bytes from 0 to "
+            "a.toml:11: WEFT_EAGER_BYTES: \"7000000\": expected a whole number of bytes from 64 to "
             "1048512");
   EXPECT_NE(error_of(changed("WEFT_EAGER_BYTES = ", "WEFT_JOB_KEY = "))
                 .find("unknown key 'WEFT_JOB_KEY'"),

@@ -228,5 +228,28 @@ TEST(Network, AllInterfacesCannotBeAbsent) {
                {"says that all network interfaces are absent"});
 }
 
+// Of the settings of messages, whatever the others are.
+TEST(Network, AveragesAtTheBoundsOfSettings) {
+  struct Bound {
+    int eager_bytes, piece_bytes, channels, slots;
+  };
+  for (const Bound bound : {Bound{64, 0, 61, 2}, {65, 4096, 1, 256}, {16'384, 4096, 8, 8}}) {
+    Config config = test_config();
+    config.eager_bytes = bound.eager_bytes;
+    config.piece_bytes = bound.piece_bytes;
+    config.channels = bound.channels;
+    config.slots = bound.slots;
+    for (const int machines : {1, 3}) {
+      run_cluster(
+          3, machines,
+          [](Context& context) {
+            for (const std::size_t count : {1UL, 5UL, 15UL, 17UL, 1001UL, 3072UL, 70'001UL})
+              expect_average(context, count, count % 2 == 0);
+          },
+          config);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft

@@ -241,5 +241,39 @@ TEST(PartsHandles, OfAllOperationsInFlightTogether) {
   });
 }
 
+// A slice of no element overlaps nothing, wherever it begins.
+TEST(Parts, AnEmptyTensorMayLieInTheOther) {
+  run_job(2, [](Context& context) {
+    const bool is_first = context.rank() == 0;
+    Array<std::int32_t> x(4, false), y(4, false);
+    for (std::size_t i = 0; i < 4; ++i) x[i] = 7;
+    const std::size_t counts[] = {4, 0};
+    Request gather;
+    gather.collective = Collective::allgather;
+    gather.input = is_first ? in(x.data(), 4) : in(y.data() + 1, 0);
+    gather.output = out(y.data(), 4);
+    gather.counts = counts;
+    expect_ok(context.run(gather));
+    EXPECT_TRUE(holds(y.data(), 4, 7));
+    // Rank 0 sends all to rank 1.
+    const std::size_t sent[] = {0, is_first ? 4UL : 0UL};
+    const std::size_t received[] = {is_first ? 0UL : 4UL, 0};
+    Request turn;
+    turn.collective = Collective::alltoall;
+    turn.input = is_first ? in(x.data(), 4) : in(y.data(), 0);
+    turn.output = is_first ? out(x.data(), 0) : out(y.data(), 4);
+    turn.counts = sent;
+    turn.receive_counts = received;
+    y[0] = 0;
+    expect_ok(context.run(turn));
+    EXPECT_TRUE(is_first || holds(y.data(), 4, 7));
+    expect_ok(context.set_graph(*Graph::from_edges(2, {{0, 1, 1.0}}, {1.0, 0.0}, "one edge")));
+    y[0] = 0;
+    expect_ok(is_first ? context.neighbor_allgather(in(x.data(), 4), out(x.data(), 0))
+                       : context.neighbor_allgather(in(x.data(), 4), out(y.data(), 4)));
+    EXPECT_TRUE(is_first || holds(y.data(), 4, 7));
+  });
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,5 +1,6 @@
 // What is wrong with operations by name, and what everybody is told.
 #include <atomic>
+#include <cmath>
 #include <latch>
 
 #include "tests/context/outcomes.h"
@@ -157,6 +158,17 @@ TEST(NamedErrorsOfOneMachine, NamesAndRequestsAreCheckedAtOnce) {
                   .status()
                   .code(),
               Code::invalid_argument);
+    const NeighborWeight other[] = {{1 - context.rank(), 1.0}};
+    for (const double own : {0.7, std::nan("")}) {
+      const NeighborWeights weights{
+          .self = own, .sources = {}, .destinations = other, .push_sum = own < 1};
+      EXPECT_EQ(named->neighbor_allreduce_start("a", from, to, weights).status().code(),
+                Code::invalid_argument);
+    }
+    Request pair{.collective = Collective::pair_average, .input = from, .output = to};
+    pair.peer = 1 - context.rank();
+    pair.self_weight = std::nan("");
+    EXPECT_EQ(named->start("a", pair).status().code(), Code::invalid_argument);
     Result<Handle> first = named->allreduce_start("a", from, to);
     ASSERT_TRUE(first.ok());
     const Result<Handle> again = named->allreduce_start("a", from, to);
