@@ -142,22 +142,28 @@ std::string Context::explain() const {
   return core()->explain();
 }
 
+namespace {
+Status check_call(const Request& request) {
+  return is_forked_child() ? forked_child_error(name(request.collective)) : check_known(request);
+}
+}  // namespace
+
 Status Context::run(const Request& request) {
-  if (is_forked_child()) return forked_child_error(name(request.collective));
+  WEFT_RETURN_IF_ERROR(check_call(request));
   return healing_ ? healing_->run(request) : core_->run(request);
 }
 Result<Handle> Context::start(const Request& request) {
-  if (is_forked_child()) return forked_child_error(name(request.collective));
+  WEFT_RETURN_IF_ERROR(check_call(request));
   return healing_ ? healing_->start(request) : core_->start(request);
 }
 
 Result<std::optional<Handle>> Context::run_for(const Request& request, std::int64_t patience_ns) {
-  if (is_forked_child()) return forked_child_error(name(request.collective));
+  WEFT_RETURN_IF_ERROR(check_call(request));
   return healing_ ? healing_->run_for(request, patience_ns) : core_->run_for(request, patience_ns);
 }
 
 Result<Prepared> Context::prepare(const Request& request) {
-  if (is_forked_child()) return forked_child_error(name(request.collective));
+  WEFT_RETURN_IF_ERROR(check_call(request));
   return healing_ ? healing_->prepare(request) : core_->prepare(request);
 }
 

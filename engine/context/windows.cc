@@ -112,6 +112,8 @@ Status Windows::check(const Output& tensor, std::string_view name) {
   if (name.find('\0') != std::string_view::npos)
     return invalid(fmt::format("the name \"{}\" has a NUL after these bytes", name.data()));
   if (tensor.data == nullptr && tensor.count != 0) return invalid("the tensor is null");
+  if (!is_known(tensor.type))
+    return invalid(fmt::format("no type has the number {}", static_cast<unsigned>(tensor.type)));
   if (!is_count_of_memory(tensor.count, tensor.type))
     return invalid(fmt::format("{} elements fit in no memory", tensor.count));
   const std::lock_guard lock(mutex_);
@@ -171,8 +173,8 @@ Status Windows::compare(std::string_view what, const std::vector<Record>& all) {
 Result<Window> Windows::create(const Output& tensor, std::string_view name,
                                const WindowOptions& options, const std::shared_ptr<Lane>& lane) {
   const Graph& graph = edges_.graph();
-  const window::Shape shape{tensor.count * size_of(tensor.type),
-                            graph.in_edges(config_.rank).size(),
+  const std::size_t element = is_known(tensor.type) ? size_of(tensor.type) : 0;  // check() refuses
+  const window::Shape shape{tensor.count * element, graph.in_edges(config_.rank).size(),
                             graph.out_edges(config_.rank).size()};
   Record own;
   put_text(own.name, name);

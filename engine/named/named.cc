@@ -51,6 +51,8 @@ NamedObject::~NamedObject() {
 Status NamedObject::check(std::string_view name, std::span<const Request> requests) const {
   if (requests.empty()) return invalid(fmt::format("{}: a group needs an operation", name));
   for (const Request& each : requests) {
+    if (const Status known = check_known(each); !known.ok())
+      return invalid(fmt::format("{}: {}", name, known.text()));
     if (requests.size() > 1 && named::is_of_neighbors(each.collective))
       return invalid(fmt::format("{}: only operations of all ranks can be a group", name));
     if (each.shape.size() > kMostDimensions)

@@ -70,8 +70,22 @@ std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
   return fmt::format("rank {} asks for another algorithm than this rank", peer);
 }
 
+Status why_unknown(const Request& request) {
+  const auto unknown = [&](std::string_view kind, auto value) {
+    return Status(Code::invalid_argument,
+                  fmt::format("{}: no {} has the number {}", name(request.collective), kind,
+                              static_cast<unsigned>(value)));
+  };
+  if (!is_known(request.input.type)) return unknown("type", request.input.type);
+  if (!is_known(request.output.type)) return unknown("type", request.output.type);
+  if (request.op > ReduceOp::bit_xor) return unknown("operator", request.op);
+  if (request.algorithm > AllreduceAlgorithm::nccl) return unknown("algorithm", request.algorithm);
+  if (request.bits > Bits::fixed) return unknown("choice of bits", request.bits);
+  return unknown("compression", request.compression);
+}
+
 bool is_count_of_memory(std::size_t count, DataType type) {
-  return count <= std::numeric_limits<std::size_t>::max() / 2 / size_of(type);
+  return is_known(type) && count <= std::numeric_limits<std::size_t>::max() / 2 / size_of(type);
 }
 
 Status check_weight(std::string_view what, double weight, Rank rank) {

@@ -40,6 +40,20 @@ namespace weft {
 [[nodiscard]] std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
                                        std::uint16_t theirs);
 
+[[nodiscard]] constexpr bool is_known(DataType type) {
+  return static_cast<std::size_t>(type) < kDataTypes;
+}
+// A program can put any number in place of a name, by a cast or from another language. Says which of the request's types,
+// operator, algorithm, bits and compression has none.
+[[nodiscard]] Status why_unknown(const Request& request);
+[[nodiscard]] inline Status check_known(const Request& request) {
+  const bool is_right = is_known(request.input.type) && is_known(request.output.type) &&
+                        request.op <= ReduceOp::bit_xor &&
+                        request.algorithm <= AllreduceAlgorithm::nccl &&
+                        request.bits <= Bits::fixed && request.compression <= Compression::low_rank;
+  return is_right ? Status() : why_unknown(request);
+}
+
 // Whether a count of elements makes a size in bytes that memory can have: at most half of the
 // address space, so that sums of two sizes do not overflow either.
 [[nodiscard]] bool is_count_of_memory(std::size_t count, DataType type);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <latch>
 #include <limits>
+#include <map>
 
 #include "tests/context/outcomes.h"
 
@@ -195,6 +196,35 @@ TEST(BadInput, PushSumWeightsThatMakeOrLoseMassAreRefused) {
     push.destinations = std::span(&half, 1);
     EXPECT_TRUE(context.neighbor_allreduce(in(&x, 1), out(&y, 1), push).ok());
     EXPECT_EQ(y, 1);
+  });
+}
+
+// By a cast, or from another language.
+TEST(Errors, NumbersThatNameNothingAreRefused) {
+  run_job(2, [](Context& context) {
+    float x = 1, y = 0;
+    const Request right{
+        .collective = Collective::allreduce, .input = in(&x, 1), .output = out(&y, 1)};
+    std::map<const char*, Request> wrong;
+    const auto with = [&](const char* what) -> Request& { return wrong[what] = right; };
+    with("type").input.type = static_cast<DataType>(77);
+    with("operator").op = static_cast<ReduceOp>(77);
+    with("algorithm").algorithm = static_cast<AllreduceAlgorithm>(77);
+    with("bits").bits = static_cast<Bits>(77);
+    with("compression").compression = static_cast<Compression>(77);
+    with("operation").collective = static_cast<Collective>(77);
+    Named named = context.named().value();
+    for (const auto& [what, request] : wrong) {
+      expect_names(context.run(request), Code::invalid_argument, {what, "number 77"});
+      expect_names(context.start(request).status(), Code::invalid_argument, {what, "number 77"});
+      expect_names(context.prepare(request).status(), Code::invalid_argument, {what, "number 77"});
+      expect_names(named.start("w", request).status(), Code::invalid_argument, {what, "number 77"});
+    }
+    const Output window{&y, 1, static_cast<DataType>(77)};
+    expect_names(context.win_create(window, "w").status(), Code::invalid_argument,
+                 {"type", "number 77"});
+    EXPECT_TRUE(context.run(right).ok());
+    EXPECT_TRUE(named.end().ok());
   });
 }
 
