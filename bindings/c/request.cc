@@ -21,7 +21,7 @@ Status check_number(const char* member, std::int32_t value, std::int32_t most, c
 }
 
 Status check_type(weft_data_type type) {
-  return check_number("type", type, WEFT_BYTES, "data type");
+  return check_number("type", type, static_cast<std::int32_t>(kDataTypes) - 1, "data type");
 }
 
 Status check_compression(const char* member, weft_compression value) {

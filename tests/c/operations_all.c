@@ -35,6 +35,12 @@ static void test_types(const struct ranks* all) {
   CHECK(y16 == half);
   OK(weft_allreduce(all->context, &bfloat, &y16, 1, WEFT_BF16, WEFT_AVERAGE));
   CHECK(y16 == bfloat);
+  const uint8_t e4m3 = 0x38, e5m2 = 0x3C;  // 1.0
+  uint8_t float8 = 0;
+  OK(weft_allreduce(all->context, &e4m3, &float8, 1, WEFT_E4M3, WEFT_AVERAGE));
+  CHECK(float8 == e4m3);
+  OK(weft_allreduce(all->context, &e5m2, &float8, 1, WEFT_E5M2, WEFT_AVERAGE));
+  CHECK(float8 == e5m2);
   const int64_t x64 = INT64_C(-5000000000);
   int64_t y64 = 0;
   OK(weft_allreduce(all->context, &x64, &y64, 1, WEFT_I64, WEFT_SUM));
