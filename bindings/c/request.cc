@@ -105,6 +105,10 @@ Status convert(const weft_request& from, Converted& converted) {
     WEFT_RETURN_IF_ERROR(check_number("bits", from.bits, WEFT_BITS_FIXED, "kind of bits"));
     to.bits = static_cast<Bits>(from.bits);
   }
+  if (!has(kOfSomeRanks)) {
+    WEFT_RETURN_IF_ERROR(check_flag("needs_all", from.needs_all));
+    to.needs_all = from.needs_all != 0;
+  }
   WEFT_RETURN_IF_ERROR(check_compression("compression", from.compression));
   to.compression = static_cast<Compression>(from.compression);
   if (from.low_rank < 0) return argument_error("low_rank", "is below 0");

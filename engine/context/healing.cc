@@ -316,13 +316,13 @@ void Context::Healing::begin_again(Call& call) {
   const Present before = std::exchange(call.in, present_);
   const bool is_over = call.index != kNotCounted && call.index < resumed_at_;
   if (is_over) call.ended_in = before;
+  Translated here;
+  if (Status status = translate(request, here); !status.ok()) return end(call, std::move(status));
   if (const std::string_view why = call.why_not_again(); !is_new && !why.empty()) {
     return end(call, Status(Code::peer_died, fmt::format("{}: {}; the context goes on",
                                                          name(request.collective), why)));
   }
   if (is_over) return end(call, rest(request));
-  Translated here;
-  if (Status status = translate(request, here); !status.ok()) return end(call, std::move(status));
   Result<Handle> handle = present_->core->start(here.request);
   if (handle.ok()) {
     call.handle = *handle;

@@ -9,7 +9,8 @@
 // Each rank counts its calls of operations of all ranks. The survivors go on with the call after the last
 // one that any of them had ended. A rank that has not come so far ends its earlier calls by a rule: a
 // neighbor_allreduce leaves this rank with its own x, a barrier ends, and others end with the error. So
-// ranks lose the calls by which they were behind, which are one or two where all run in step.
+// ranks lose the calls by which they were behind, which are one or two where all run in step. A call that
+// needs all ranks ends with the error and counts as ended.
 //
 // A rank that has come back is let in by admit(), which all call between two steps. It is alone at first, and every
 // call but admit() is an error. When all of the others are in admit() and one of them knows that somebody

@@ -41,9 +41,11 @@ Status rest(const Request& request) {
   const Output& y = request.output;
   switch (request.collective) {
     case Collective::barrier:
+      if (request.needs_all) break;
       return {};
     case Collective::neighbor_allreduce:
     case Collective::hierarchical_neighbor_allreduce:
+      if (request.needs_all) break;
       if (x.data == y.data) return {};
       if (is_on_gpu(x.data) || is_on_gpu(y.data)) break;
       WEFT_RETURN_IF_ERROR(check_same_count(name(request.collective), x, y));
@@ -126,6 +128,7 @@ void Context::Healing::Call::restore() const {
 
 std::string_view Context::Healing::Call::why_not_again() const {
   if (index == kNotCounted) return "a rank died during the call";
+  if (request.get().needs_all) return "a rank died during the call, which needs all ranks";
   if (request.get().feedback != nullptr)
     return "a rank died during the call, whose error feedback is used up";
   if (is_in_place(request.get()) && !is_saved_)

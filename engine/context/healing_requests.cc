@@ -18,6 +18,8 @@ Status Context::Healing::translate(const Request& request, Translated& to) const
   const auto lost = [&](Rank rank, std::string_view part) {
     return Status(Code::peer_died, fmt::format("{}: rank {}, {}, is gone", what, rank, part), rank);
   };
+  if (request.needs_all && !is_of_some_ranks(request.collective))
+    return lost(first_gone(), "which the call needs (needs_all)");
   if (has<kHasCounts>(request.collective))
     return lost(first_gone(),
                 "which has a part in the result (Context::shrink() makes a context without it)");

@@ -27,7 +27,7 @@ bool Repeats::repeats(LaneSlot& slot, const Request& request) const {
       slot.bound != 0 && last.number == slot.bound && last.collective == request.collective &&
       last.op == request.op && last.algorithm == request.algorithm && last.input == request.input &&
       last.root == request.root && last.output == request.output && last.bits == request.bits &&
-      last.names_all == names_all && is_simple(request);
+      last.names_all == names_all && last.needs_all == request.needs_all && is_simple(request);
   if (!is_same || !is_on_host(request)) return false;
   return !names_all || GraphEdges::rebind(slot.bound_call, *request.weights);
 }
@@ -35,9 +35,10 @@ bool Repeats::repeats(LaneSlot& slot, const Request& request) const {
 void Repeats::remember(LaneSlot& slot, const Request& request) {
   if (!is_simple(request)) return;
   slot.bound = new_number();
-  last_[slot.channel - 1] = {slot.bound,   request.collective, request.input,
-                             request.op,   request.output,     request.algorithm,
-                             request.root, request.bits,       request.names_all_peers()};
+  last_[slot.channel - 1] = {slot.bound,       request.collective, request.input,
+                             request.op,       request.output,     request.algorithm,
+                             request.root,     request.bits,       request.names_all_peers(),
+                             request.needs_all};
 }
 
 }  // namespace weft

@@ -42,6 +42,7 @@ class Repeats {
     Rank root = kNoRank;
     Bits bits{};
     bool names_all = false;  // the request's weights name all its peers
+    bool needs_all = false;
   };
 
   std::vector<Last> last_;  // by channel, from channel 1

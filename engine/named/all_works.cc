@@ -319,6 +319,7 @@ Status AllWorks::begin(Batch& batch, std::size_t bytes) {
 // A large tensor may be GPU memory. What is fused never is, so ranks do not vote on it.
 Status AllWorks::begin_alone(Batch& batch, const Request& given) {
   Request request = given;
+  request.needs_all = false;  // every operation by name needs all, so ranks need not say the same
   WEFT_RETURN_IF_ERROR(lend_residuals(batch, request));
   WEFT_ASSIGN(batch.operation, host_.begin(request, {.piece_bytes = tuning_.piece_bytes(),
                                                      .share = batch.share,

@@ -11,8 +11,9 @@ namespace {
 
 constexpr unsigned kOperatorBits = 4;
 constexpr std::uint16_t kOperatorMask = (1U << kOperatorBits) - 1;
+constexpr std::uint16_t kNeedsAll = 1U << 14;
 constexpr std::uint16_t kFixedBits = 1U << 15;
-constexpr unsigned kChoices = 1U << (15 - kOperatorBits);
+constexpr unsigned kChoices = 1U << (14 - kOperatorBits);
 // Where there is no root, a choice is an algorithm, and above that a compression.
 constexpr unsigned kAlgorithmBits = 6;
 
@@ -37,8 +38,9 @@ std::uint16_t agreement_of(const Request& request, Bits bits) {
   if (!has_root(request.collective))
     choice |= static_cast<unsigned>(request.compression) << kAlgorithmBits;
   const bool is_fixed = has<kSums>(request.collective) && bits_of(request, bits) == Bits::fixed;
+  const bool needs_all = !is_of_some_ranks(request.collective) && request.needs_all;
   return static_cast<std::uint16_t>(choice % kChoices << kOperatorBits | op |
-                                    (is_fixed ? kFixedBits : 0U));
+                                    (needs_all ? kNeedsAll : 0U) | (is_fixed ? kFixedBits : 0U));
 }
 
 std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
@@ -51,6 +53,13 @@ std::string disagreement(Collective collective, std::uint16_t ours, Rank peer,
     return fmt::format(
         "rank {} sums with bits {}, this rank with bits {} (WEFT_BITS, or bits of the call)", peer,
         name(bits_in(theirs)), name(bits_in(ours)));
+  }
+  if (((ours ^ theirs) & kNeedsAll) != 0) {
+    const bool is_ours = (ours & kNeedsAll) != 0;
+    return is_ours ? fmt::format("this rank's call needs all ranks (needs_all), rank {}'s does not",
+                                 peer)
+                   : fmt::format("rank {}'s call needs all ranks (needs_all), this rank's does not",
+                                 peer);
   }
   const auto choice_in = [](std::uint16_t agreement) {
     return static_cast<unsigned>(agreement >> kOperatorBits) % kChoices;

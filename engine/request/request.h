@@ -24,9 +24,10 @@ namespace weft {
   return has<kHasRoot>(collective);
 }
 // What the ranks of an operation must have in common beyond its kind, type and sizes: the operator, the
-// root, the algorithm, the compression, and whether sums have fixed bits. It travels in every header, and is
-// frozen: the operator + 1 (0: none) in bits 0 to 3; then the root + 1, modulo 2048, in bits 4 to 14, or the
-// algorithm + 1 in bits 4 to 9 and the compression in bits 10 to 14; fixed bits in bit 15.
+// root, the algorithm, the compression, whether the call needs all ranks, and whether sums have fixed bits. It
+// travels in every header, and is frozen: the operator + 1 (0: none) in bits 0 to 3; then the root + 1, modulo
+// 1024, in bits 4 to 13, or the algorithm + 1 in bits 4 to 9 and the compression in bits 10 to 13; needs_all in
+// bit 14; fixed bits in bit 15.
 [[nodiscard]] std::uint16_t agreement_of(const Request& request, Bits bits);
 // What Bits::automatic of a request stands for: what its context has.
 [[nodiscard]] constexpr Bits bits_of(const Request& request, Bits usual) {

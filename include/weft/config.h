@@ -60,7 +60,7 @@ struct Transports {
 // What the death of a rank means to the others (docs/reliability.md).
 enum class OnDeath : std::uint8_t {
   fail,  // the context has failed: every operation of it is an error from then on
-  skip,  // operations go on without the rank
+  skip,  // operations go on without the rank, unless their call needs all (Request::needs_all)
 };
 // Which data ranks check for damage (docs/bits.md).
 enum class Digests : std::uint8_t {

@@ -257,6 +257,10 @@ struct Request {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
   // Of operations that sum; the same on all ranks. `automatic`: as Config::bits says.
   Bits bits = Bits::automatic;
+  // Whether a result without some of the ranks is of no use. Under OnDeath::skip the call then ends with
+  // peer_died where others would run among the ranks that are left (docs/reliability.md). Of operations of
+  // all ranks; the same on all ranks.
+  bool needs_all = false;
   // neighbor_allreduce and allreduce (sum, average) of f32 in memory of the host; the same on all ranks.
   Compression compression = Compression::none;
   LowRank low_rank{};  // of Compression::low_rank

@@ -189,6 +189,28 @@ static void leave(weft_context* context) {
   CHECK(weft_last_error_rank() == 1);
 }
 
+// Rank 1 leaves a job that goes on without it.
+static void go_on(weft_context* context) {
+  int32_t rank = -1;
+  OK(weft_context_rank(context, &rank));
+  if (rank == 1) return;
+  float x = 1, y = 0;
+  weft_request request = {.size = sizeof(request),
+                          .operation = WEFT_ALLREDUCE,
+                          .type = WEFT_F32,
+                          .x = &x,
+                          .x_count = 1,
+                          .y = &y,
+                          .y_count = 1,
+                          .op = WEFT_SUM,
+                          .needs_all = 1};
+  FAILS(weft_run(context, &request), WEFT_PEER_DIED, "rank 1, which the call needs");
+  CHECK(weft_last_error_rank() == 1);
+  request.needs_all = 0;
+  OK(weft_run(context, &request));
+  CHECK(y == 2);
+}
+
 static void without_a_context(void) {
   weft_context* context = NULL;
   weft_graph* graph = NULL;
@@ -229,6 +251,8 @@ int main(void) {
   run_ranks(2, quiet, all_bad);
   run_ranks(2, quiet, disagree);
   run_ranks(2, quiet, leave);
+  const char* const skip[] = {"WEFT_LOG", "off", "WEFT_ON_DEATH", "skip", NULL};
+  run_ranks(3, skip, go_on);
   without_a_context();
   return 0;
 }

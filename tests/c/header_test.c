@@ -13,6 +13,7 @@ LAST_MEMBER_ENDS(weft_peer, weight, 16);
 LAST_MEMBER_ENDS(weft_edge, weight, 16);
 LAST_MEMBER_ENDS(weft_weights, destination_count, 56);
 LAST_MEMBER_ENDS(weft_request, weights, 144);
+LAST_MEMBER_ENDS(weft_request, needs_all, 192);
 LAST_MEMBER_ENDS(weft_placement, rails, 32);
 LAST_MEMBER_ENDS(weft_usage, allocations, 64);
 LAST_MEMBER_ENDS(weft_graph_properties, max_out_degree, 40);

@@ -97,6 +97,17 @@ static void test_fixed_bits(const struct ranks* all) {
   FAILS(weft_run(all->context, &request), WEFT_INVALID_ARGUMENT, "rank order");
 }
 
+static void test_needs_all(const struct ranks* all) {
+  float x[kCount], y[kCount];
+  fill(x, kCount, all->rank);
+  weft_request request = allreduce_of(x, y, WEFT_SUM);
+  request.needs_all = 1;
+  OK(weft_run(all->context, &request));
+  check_reduced(all, WEFT_SUM, y);
+  request.needs_all = 2;
+  FAILS(weft_run(all->context, &request), WEFT_INVALID_ARGUMENT, "needs_all");
+}
+
 // The ranks' numbers are exact in 16 bits, and few enough for buckets of their own.
 static void test_compression(const struct ranks* all) {
   float x[kCount], y[kCount];
@@ -170,6 +181,7 @@ void test_reductions(const struct ranks* all) {
   test_types(all);
   test_algorithms(all);
   test_fixed_bits(all);
+  test_needs_all(all);
   test_compression(all);
   test_low_rank(all);
   test_feedback(all);

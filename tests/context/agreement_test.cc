@@ -94,6 +94,69 @@ TEST(Algorithm, MustBeTheSameOnAllRanks) {
   for (const Status& status : statuses) EXPECT_EQ(status.code(), Code::mismatch);
 }
 
+class Needing : public testing::TestWithParam<Collective> {};
+
+// The calls of a channel repeat the one before but for what they need.
+TEST_P(Needing, RanksThatDifferInNeedsAllAllFail) {
+  Config config = test_config();
+  config.channels = 2;
+  const auto body = [](Context& context) -> Status {
+    Array<float> x(kCount, false), y(kCount, false);
+    Request request{.collective = GetParam(), .op = ReduceOp::sum};
+    if (request.collective != Collective::barrier) {
+      request.input = in(x.data(), kCount);
+      request.output = out(y.data(), kCount);
+    }
+    if (has_root(request.collective)) request.root = 2;
+    for (const bool needs_all : {false, true, false}) {
+      request.needs_all = needs_all;
+      WEFT_RETURN_IF_ERROR(then_barrier(context, request));
+    }
+    request.needs_all = context.rank() == 1;
+    return then_barrier(context, request);
+  };
+  expect_disagreement(outcomes(3, body, config), {"needs all ranks", "rank"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, Needing,
+                         testing::Values(Collective::allreduce, Collective::neighbor_allreduce,
+                                         Collective::broadcast, Collective::reduce,
+                                         Collective::barrier),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+// All that travels about a call in 16 bits, at the ends of its range.
+TEST(Agreement, TellsEachDifference) {
+  Request ours{.collective = Collective::broadcast, .root = 0}, theirs = ours;
+  const auto differ = [&] {
+    const std::uint16_t here = agreement_of(ours, Bits::automatic);
+    const std::uint16_t there = agreement_of(theirs, Bits::automatic);
+    return here == there ? std::string() : disagreement(ours.collective, here, 7, there);
+  };
+  EXPECT_EQ(differ(), "");
+  theirs.root = 1022;
+  EXPECT_EQ(differ(), "rank 7 names rank 1022 as the root, this rank names rank 0");
+  theirs = ours;
+  theirs.needs_all = true;
+  EXPECT_EQ(differ(), "rank 7's call needs all ranks (needs_all), this rank's does not");
+  std::swap(ours, theirs);
+  EXPECT_EQ(differ(), "this rank's call needs all ranks (needs_all), rank 7's does not");
+  ours = theirs = {.collective = Collective::allreduce,
+                   .op = ReduceOp::sum,
+                   .algorithm = AllreduceAlgorithm::nccl,
+                   .bits = Bits::fixed,
+                   .needs_all = true,
+                   .compression = Compression::low_rank};
+  theirs.compression = Compression::e5m2;
+  EXPECT_EQ(differ(), "rank 7 compresses as e5m2, this rank as low_rank");
+  theirs = ours;
+  theirs.algorithm = AllreduceAlgorithm::automatic;
+  EXPECT_EQ(differ(), "rank 7 asks for another algorithm than this rank");
+  // Ranks of a pair need each other anyway.
+  ours = theirs = {.collective = Collective::pair_average, .peer = 7};
+  theirs.needs_all = true;
+  EXPECT_EQ(differ(), "");
+}
+
 // Counts whose bytes overflow, of every operation.
 TEST(Counts, ThatNoMemoryHasAreInvalidInEveryOperation) {
   const auto statuses = outcomes(2, [](Context& context) {

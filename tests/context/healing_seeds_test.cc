@@ -125,6 +125,16 @@ class SeededJob {
     if (!is_fine(same)) return fault(rank, "allreduce", same), false;
     if (same.ok() && most[0] != -most[1])
       fault(rank, fmt::format("steps {} to {}", -most[1], most[0]), {});
+    // It ends well only where all were in it.
+    const int one = 1;
+    int all = 0;
+    const Status whole = context.run({.collective = Collective::allreduce,
+                                      .input = in(&one, 1),
+                                      .output = out(&all, 1),
+                                      .op = ReduceOp::sum,
+                                      .needs_all = true});
+    if (!is_fine(whole)) return fault(rank, "allreduce of all", whole), false;
+    if (whole.ok() && all != size()) fault(rank, fmt::format("{} ranks instead of all", all), {});
     ++step;
     return true;
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "engine/request/request.h"
 #include "tests/context/job.h"
 
 namespace weft {
@@ -100,6 +101,13 @@ TEST(Healing, OperationsThatNeedTheGoneRankNameIt) {
                 "shrink() makes a context without it");
     const std::vector<Rank> group = {0, 1, 2};
     expect_gone(context.group_average(in(&x, 1), out(&x, 1), group), 2, "a member of the group");
+    // A pair needs the two alone, whatever its call says.
+    const Status paired = context.run({.collective = Collective::pair_average,
+                                       .input = in(&x, 1),
+                                       .output = out(&x, 1),
+                                       .needs_all = context.rank() == 0,
+                                       .peer = 1 - context.rank()});
+    EXPECT_TRUE(paired.ok()) << paired.to_string();
     auto left = context.shrink();
     ASSERT_TRUE(left.ok()) << left.status().to_string();
     EXPECT_EQ((*left)->size(), 2);
@@ -151,6 +159,109 @@ TEST(Healing, ACallThatCannotRunAgainRunsNowhere) {
         EXPECT_EQ(status.code(), Code::peer_died) << status.to_string();
         const Status last = context.barrier();
         EXPECT_TRUE(last.ok()) << last.to_string();
+      },
+      skip_config());
+}
+
+// A call of an operation that would run among the ranks that are left, if it did not need all.
+Request needing(Collective collective, std::vector<double>& x) {
+  Request request{.collective = collective, .op = ReduceOp::sum, .needs_all = true};
+  if (has_root(collective)) request.root = 1;
+  if (collective == Collective::barrier) return request;
+  request.input = in(x.data(), x.size());
+  request.output = out(x.data(), x.size());
+  return request;
+}
+
+// The call that is under way when rank 3 goes, and needs it.
+class NeedsAll : public testing::TestWithParam<Collective> {};
+
+TEST_P(NeedsAll, EndsWithTheGoneRankAndTheNextCallGoesOn) {
+  run_job(
+      4,
+      [](Context& context) {
+        ASSERT_TRUE(context.set_graph(*fully_connected_graph(4)).ok());
+        ASSERT_TRUE(context.barrier().ok());
+        if (context.rank() == 3) return;
+        std::vector<double> x(1000, context.rank());
+        const std::vector<double> before = x;
+        expect_gone(context.run(needing(GetParam(), x)), 3, "rank 3, which the call needs");
+        EXPECT_EQ(x, before);
+        for (const Collective each :
+             {Collective::neighbor_allreduce, Collective::local_allreduce, Collective::broadcast,
+              Collective::reduce, Collective::barrier, Collective::allreduce}) {
+          Request request = needing(each, x);
+          const std::string text = std::string(name(each)) + ": rank 3, which the call needs";
+          expect_gone(context.run(request), 3, text);
+          auto handle = context.start(request);
+          ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+          expect_gone(handle->wait(), 3, text);
+          EXPECT_EQ(x, before);
+          request.needs_all = false;
+          const Status status = context.run(request);
+          EXPECT_TRUE(status.ok()) << status.to_string();
+          if (each == Collective::allreduce) {
+            EXPECT_EQ(x, std::vector<double>(x.size(), 3));
+          }
+          x = before;
+        }
+        const Status last = context.barrier();
+        EXPECT_TRUE(last.ok()) << last.to_string();
+      },
+      skip_config());
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, NeedsAll,
+                         testing::Values(Collective::neighbor_allreduce, Collective::allreduce,
+                                         Collective::barrier),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+// Rank 1 comes to the call that needs all when the others have ended it with the error. It does not end by
+// the rule for ranks that are behind.
+TEST(Healing, ACallThatNeedsAllEndsOnRanksThatAreBehind) {
+  run_job(
+      3,
+      [](Context& context) {
+        ASSERT_TRUE(context.barrier().ok());
+        if (context.rank() == 2) return;
+        while (context.rank() == 1 && context.members().size() == 3)
+          EXPECT_TRUE(context.has_message(0).ok());
+        const double x = 5;
+        double y = -1;
+        const Request request{.collective = Collective::neighbor_allreduce,
+                              .input = in(&x, 1),
+                              .output = out(&y, 1),
+                              .needs_all = true};
+        expect_gone(context.run(request), 2, "needs_all");
+        EXPECT_EQ(y, -1);
+        EXPECT_TRUE(context.barrier().ok());
+      },
+      skip_config());
+}
+
+TEST(Healing, CallsInFlightBesideOneThatNeedsAll) {
+  run_job(
+      3,
+      [](Context& context) {
+        ASSERT_TRUE(context.barrier().ok());
+        if (context.rank() == 2) return;
+        std::vector<double> x(3, 1), y(3, -1);
+        std::vector<Handle> handles;
+        for (std::size_t k = 0; k < x.size(); ++k) {
+          auto handle = context.start({.collective = Collective::allreduce,
+                                       .input = in(&x[k], 1),
+                                       .output = out(&y[k], 1),
+                                       .op = ReduceOp::sum,
+                                       .needs_all = k == 1});
+          ASSERT_TRUE(handle.ok());
+          handles.push_back(*handle);
+        }
+        // The first one is lost with it, and the last one runs again.
+        EXPECT_EQ(handles[0].wait().code(), Code::peer_died);
+        expect_gone(handles[1].wait(), 2, "needs_all");
+        EXPECT_TRUE(handles[2].wait().ok());
+        EXPECT_EQ(y, (std::vector<double>{-1, -1, 2}));
+        EXPECT_TRUE(context.barrier().ok());
       },
       skip_config());
 }
@@ -211,11 +322,18 @@ TEST(Healing, PreparedOperationsGoOn) {
         ASSERT_TRUE(step.ok());
         EXPECT_TRUE(step->run().ok());
         EXPECT_EQ(y, 3);
+        std::vector<double> all(1, 1);
+        auto whole = context.prepare(needing(Collective::allreduce, all));
+        ASSERT_TRUE(whole.ok());
+        EXPECT_TRUE(whole->run().ok());
+        EXPECT_EQ(all[0], 3);
         if (context.rank() == 0) return;
         EXPECT_TRUE(step->run().ok());
         EXPECT_EQ(y, 2);
         EXPECT_TRUE(step->start().ok());
         EXPECT_TRUE(step->wait().ok());
+        expect_gone(whole->run(), 0, "needs_all");
+        EXPECT_EQ(all[0], 3);
       },
       skip_config());
 }

@@ -3,6 +3,7 @@
 //                              the context
 //   surviving_rank skip R…     the same under WEFT_ON_DEATH=skip, while the others average with their neighbors
 //   surviving_rank together R…  the same, and all R die in the same step
+//   surviving_rank needing R…  the same, while the others call what needs all ranks, and then what does not
 //   surviving_rank started R…  the same with three operations in flight
 //   surviving_rank back R…     under `weft run --restart 1`: the ranks R come back, and go on where a neighbor is
 // Each rank prints how its job ended and exits with 0: the test reads the lines.
@@ -110,6 +111,42 @@ Status skip(Context& context, const std::vector<Rank>& culprits, std::size_t in_
   return context.barrier();
 }
 
+// Each death is the error of the call that needs all ranks, in place; without that the same call goes on.
+Status need_all(Context& context, const std::vector<Rank>& culprits) {
+  constexpr std::size_t kCount = 3000;
+  constexpr int kCalls = 20;
+  const double mine = 1 << context.rank();
+  double expected = (1 << context.size()) - 1;
+  std::vector<double> x(kCount);
+  const auto sum = [&](bool needs_all) {
+    x.assign(kCount, mine);
+    Status status = context.run({.collective = weft::Collective::allreduce,
+                                 .input = weft::in(x.data(), kCount),
+                                 .output = weft::out(x.data(), kCount),
+                                 .op = weft::ReduceOp::sum,
+                                 .needs_all = needs_all});
+    const double wanted = status.ok() ? expected : mine;
+    if (std::ranges::count(x, wanted) != std::ssize(x))
+      return Status(Code::system, "wrong numbers after: " + status.to_string());
+    return status;
+  };
+  for (const Rank culprit : culprits) {
+    for (int call = 0; call < kCalls; ++call) {
+      const Status status = sum(culprit == culprits.front());
+      // A rank that is behind the others may hear of the death earlier.
+      if (!status.ok() && status.code() != Code::peer_died) return status;
+    }
+    if (culprit == context.rank()) raise(SIGKILL);
+    const Status status = sum(true);
+    if (status.code() != Code::peer_died || status.rank() != culprits.front())
+      return Status(Code::system, "not the death: " + status.to_string());
+    expected -= 1 << culprit;
+  }
+  WEFT_RETURN_IF_ERROR(sum(false));
+  std::printf("left %zu of %d\n", context.members().size(), context.size());
+  return context.barrier();
+}
+
 // Averages with the neighbors until all have made all steps. Each of `culprits` dies once on the way.
 Status come_back(Context& context, const std::vector<Rank>& culprits) {
   constexpr std::int64_t kStepsBetweenDeaths = 20;
@@ -155,6 +192,7 @@ int main(int argc, char** argv) {
   return weft::test::run_rank([&](Context& context) {
     if (way == "shrink") return shrink(context, culprits);
     if (way == "back") return come_back(context, culprits);
+    if (way == "needing") return need_all(context, culprits);
     return skip(context, culprits, way == "started" ? 3 : 1, way == "together");
   });
 }

@@ -34,6 +34,11 @@ TEST(Survivors, GoOnWithoutTheDead) {
   expect_survivors("skip", 6, {0, 3});
 }
 
+TEST(Survivors, KnowOfADeathWhereTheyNeedAll) {
+  expect_survivors("needing", 4, {2});
+  expect_survivors("needing", 4, {0, 3});
+}
+
 TEST(Survivors, GoOnWithSeveralOperationsInFlight) {
   expect_survivors("started", 5, {1});
 }

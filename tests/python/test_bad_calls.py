@@ -43,6 +43,8 @@ def test_every_error_is_an_error_of_weft() -> None:
         (lambda c: c.allreduce(X, algorithm="magic"), ValueError, "magic"),
         (lambda c: c.allreduce(X.astype(int)), weft.InvalidArgument, "average"),
         (lambda c: c.allreduce(X, op="bit_or"), weft.InvalidArgument, "bit_or"),
+        (lambda c: c.allreduce(X, needs_all="yes"), TypeError, "needs_all is True or False, not 'yes'"),
+        (lambda c: c.barrier(needs_all=2), TypeError, "needs_all"),
         (lambda c: c.neighbor_allreduce(X.astype(int)), weft.InvalidArgument, "floating"),
         (lambda c: c.broadcast(X, root=7), weft.InvalidArgument, "7"),
         (lambda c: c.reduce(X, root=-3), weft.InvalidArgument, "-3"),

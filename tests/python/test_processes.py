@@ -401,6 +401,13 @@ def test_ranks_go_on_without_one_that_was_killed() -> None:
         ctx.barrier()
         if ctx.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
+        for call in (ctx.allreduce, ctx.neighbor_allreduce, ctx.broadcast, ctx.reduce, ctx.local_allreduce):
+            try:
+                call(x, needs_all=True)
+            except weft.PeerDied as died:
+                assert died.rank == 1, died
+            else:
+                print("ended well")
         mean = ctx.allreduce(x)[0]
         small = ctx.shrink()
         print("mean", mean, ctx.rank, ctx.members, small.rank, small.size)
@@ -411,6 +418,7 @@ def test_ranks_go_on_without_one_that_was_killed() -> None:
     assert done.returncode == 0, done.stderr
     for place, rank in enumerate((0, 2, 3)):
         assert f"mean {5 / 3} {rank} [0, 2, 3] {place} 3" in done.stdout, done.stdout + done.stderr
+    assert "ended well" not in done.stdout
 
 
 def test_a_rank_comes_back_with_the_state_of_a_neighbor() -> None:

@@ -182,6 +182,18 @@ def check_edges_that_differ_are_an_error_on_all_ranks_and_harm_nothing() -> None
     assert torch.equal(bf.neighbor_allreduce(x), x)
 
 
+def check_calls_that_need_all() -> None:
+    rank = bf.rank()
+    x = torch.tensor([float(rank)])
+    for call in (bf.allreduce, bf.neighbor_allreduce, bf.allreduce_):
+        raises(TypeError, lambda: call(x, needs_all="yes"), "needs_all")
+        raises(TypeError, lambda: call(x, name="x", needs_all="yes"), "needs_all")
+    close(bf.allreduce_(x, needs_all=True), torch.tensor([1.5]))
+    # Whatever it is, an operation by name needs all ranks.
+    close(bf.allreduce(x, name="x", needs_all=rank == 0), x)
+    close(bf.neighbor_allreduce(x, needs_all=True), x)
+
+
 def check_any_strides() -> None:
     rank, size = bf.rank(), bf.size()
     used = [rank, *bf.in_neighbor_ranks()]

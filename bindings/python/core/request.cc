@@ -90,6 +90,7 @@ void PyRequest::set_options(const RequestOptions& options) {
   request_.stream = stream_of(options.stream);
   request_.compression = compression_of(options.compression);
   request_.bits = checked<Bits>("number of bits", options.bits, 0, static_cast<int>(Bits::fixed));
+  request_.needs_all = options.needs_all;
   if (is_given(options.low_rank)) {
     const auto [rows, rank] = nb::cast<std::pair<std::size_t, std::uint32_t>>(options.low_rank);
     request_.low_rank = {.rows = rows, .rank = rank};
@@ -146,7 +147,7 @@ void make(PyRequest* made, int kind, std::uintptr_t x, std::size_t nx, std::uint
           std::optional<double> self_weight, std::optional<double> pair_weight, nb::handle sources,
           nb::handle destinations, bool push_sum, std::optional<std::uintptr_t> stream,
           nb::handle shape, int compression, nb::handle feedback, nb::handle low_rank, int bits,
-          nb::object kept) {
+          bool needs_all, nb::object kept) {
   const DataType type = type_of(dtype);
   new (made) PyRequest(kind, {reinterpret_cast<const void*>(x), nx, type},
                        {reinterpret_cast<void*>(y), ny, type}, op, algorithm);
@@ -154,8 +155,8 @@ void make(PyRequest* made, int kind, std::uintptr_t x, std::size_t nx, std::uint
   made->set_kept(std::move(kept));
   try {
     made->set_options({counts, receive_counts, group, sources, destinations, self_weight,
-                       pair_weight, push_sum, stream, shape, compression, feedback, low_rank,
-                       bits});
+                       pair_weight, push_sum, stream, shape, compression, feedback, low_rank, bits,
+                       needs_all});
   } catch (...) {
     made->~PyRequest();
     throw;
@@ -178,7 +179,7 @@ void bind_request(nb::module_& module) {
            nb::arg("push_sum") = false, nb::arg("stream") = nb::none(),
            nb::arg("shape") = nb::none(), nb::arg("compression") = 0,
            nb::arg("feedback") = nb::none(), nb::arg("low_rank") = nb::none(), nb::arg("bits") = 0,
-           nb::arg("keep") = nb::none(),
+           nb::arg("needs_all") = false, nb::arg("keep") = nb::none(),
            nb::sig("def __init__(self, kind: int, x: int, nx: int, y: int, ny: int, dtype: int, *, "
                    "op: int = 1, algorithm: int = 0, root: int = -1, peer: int = -1, "
                    "receives: bool = False, "
@@ -193,7 +194,7 @@ void bind_request(nb::module_& module) {
                    "shape: collections.abc.Sequence[int] | None = None, "
                    "compression: int = 0, feedback: ErrorFeedback | None = None, "
                    "low_rank: tuple[int, int] | None = None, bits: int = 0, "
-                   "keep: object = None) -> None"));
+                   "needs_all: bool = False, keep: object = None) -> None"));
 }
 
 }  // namespace weft::python

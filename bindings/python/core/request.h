@@ -43,6 +43,7 @@ struct RequestOptions {
   nb::handle feedback{};  // an ErrorFeedback
   nb::handle low_rank{};  // rows, and the rank
   int bits = 0;
+  bool needs_all = false;
 };
 
 // A request on memory given by address, and the objects that own the memory. The core reads it

@@ -82,6 +82,7 @@ class Operations:
         push_sum: bool = False,
         compression: CompressionLike = "none",
         feedback: Optional[ErrorFeedback] = None,
+        needs_all: bool = False,
     ) -> T:
         """The weighted sum of this rank's x and its in-neighbors' x; floating types, any shape.
 
@@ -93,8 +94,13 @@ class Operations:
         compression: "none", "f16", "bf16", "sketch", "e4m3", "e5m2",
         "low_rank:4" (a matrix by 4 singular values), or a Compression; the others take float32, and
         weights of sources only. feedback: adds what that has taken from the last x.
+        needs_all: under WEFT_ON_DEATH=skip the call is PeerDied once a rank is gone, where others run
+        among the ranks that are left.
         """
-        how = ops.compressed(compression, feedback, getattr(x, "shape", None))
+        how = {
+            **ops.compressed(compression, feedback, getattr(x, "shape", None)),
+            **ops.needing_all(needs_all),
+        }
         if self_weight is None and src_weights is None and dst_weights is None and not push_sum:
             if not how and (out is not None or type(x) is _ndarray):
                 y = _empty_like(x, None, "C") if out is None else out
@@ -146,6 +152,7 @@ class Operations:
         compression: CompressionLike = "none",
         feedback: Optional[ErrorFeedback] = None,
         bits: BitsLike = "automatic",
+        needs_all: bool = False,
     ) -> T:
         """The reduction of all ranks' x, which have the same shape.
 
@@ -155,11 +162,13 @@ class Operations:
         "low_rank:4" (a matrix by 4 singular values), or a Compression; the others take float32, "sum"
         and "average". feedback: adds what that has taken from the last x.
         bits: "fixed" sums in the order of the ranks, so that nothing else decides the bits.
+        needs_all: as for neighbor_allreduce().
         """
         number, how = ops.op_number(op), ops.algorithm_number(algorithm)
         more = {
             **ops.compressed(compression, feedback, getattr(x, "shape", None)),
             **ops.with_bits(bits),
+            **ops.needing_all(needs_all),
         }
         if not more and (out is not None or type(x) is _ndarray):
             y = _empty_like(x, None, "C") if out is None else out
@@ -177,22 +186,30 @@ class Operations:
         *,
         op: OpLike = "average",
         bits: BitsLike = "automatic",
+        needs_all: bool = False,
     ) -> T:
         """allreduce() among the ranks of this machine. All ranks of the job call it."""
-        options = {"op": ops.op_number(op), **ops.with_bits(bits)}
+        options = {
+            "op": ops.op_number(op),
+            **ops.with_bits(bits),
+            **ops.needing_all(needs_all),
+        }
         return self._run(ops.same_shape(Collective.local_allreduce, x, out, options))
 
     local_allreduce_start = _starting(local_allreduce)
 
-    def broadcast(self, x: T, out: Optional[T] = None, *, root: int = 0) -> T:
+    def broadcast(
+        self, x: T, out: Optional[T] = None, *, root: int = 0, needs_all: bool = False
+    ) -> T:
         """The root's x. On other ranks x says shape and type, and is not read."""
-        return self._run(ops.same_shape(Collective.broadcast, x, out, {"root": root}))
+        options = {"root": root, **ops.needing_all(needs_all)}
+        return self._run(ops.same_shape(Collective.broadcast, x, out, options))
 
     broadcast_start = _starting(broadcast)
 
-    def barrier(self) -> None:
+    def barrier(self, *, needs_all: bool = False) -> None:
         """Waits until all ranks are in the barrier."""
-        self._run(Call(Collective.barrier))
+        self._run(Call(Collective.barrier, options=ops.needing_all(needs_all)))
 
     barrier_start = _starting(barrier)
 
@@ -232,9 +249,10 @@ class Operations:
         root: int = 0,
         op: OpLike = "average",
         bits: BitsLike = "automatic",
+        needs_all: bool = False,
     ) -> Optional[T]:
         """The root gets the reduction of all ranks' x. Other ranks get `out` as it was."""
-        return self._run(self._reduce(x, out, root, op, bits))
+        return self._run(self._reduce(x, out, root, op, bits, needs_all))
 
     reduce_start = _starting(reduce)
 
@@ -335,8 +353,15 @@ class Operations:
         neighbors = len(self.graph.in_edges(self.rank))
         return ops.gathered(Collective.neighbor_allgather, x, out, neighbors, counts, {})
 
-    def _reduce(self, x: Any, out: Any, root: int, op: OpLike, bits: BitsLike) -> Call:
-        options = {"op": ops.op_number(op), "root": root, **ops.with_bits(bits)}
+    def _reduce(
+        self, x: Any, out: Any, root: int, op: OpLike, bits: BitsLike, needs_all: bool
+    ) -> Call:
+        options = {
+            "op": ops.op_number(op),
+            "root": root,
+            **ops.with_bits(bits),
+            **ops.needing_all(needs_all),
+        }
         if self.rank != root:
             return ops.input_only(Collective.reduce, x, out, options)
         return ops.same_shape(Collective.reduce, x, out, options)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+import numpy as np
+
 from weft._arrays import Operand, Shape, input_of, new_like, output_of
 from weft._core import AllreduceAlgorithm, Bits, Collective, Compression, DataType, ErrorFeedback
 from weft._core import ReduceOp, Request
@@ -37,6 +39,7 @@ _RANK = 4  # without one
 
 
 _NO_OPTIONS: Dict[str, Any] = {}
+_NEEDS_ALL: Dict[str, Any] = {"needs_all": True}
 
 
 class Call:
@@ -116,6 +119,13 @@ def with_bits(bits: BitsLike) -> Dict[str, Any]:
         names = ", ".join(Bits.__members__)
         raise ValueError(f"bits {bits!r} do not exist; there are {names}") from None
     return {"bits": number} if number != 0 else _NO_OPTIONS
+
+
+def needing_all(needs_all: bool) -> Dict[str, Any]:
+    """The options of a request that needs all ranks, or does not."""
+    if not isinstance(needs_all, (bool, np.bool_)):
+        raise TypeError(f"needs_all is True or False, not {needs_all!r}")
+    return _NEEDS_ALL if needs_all else _NO_OPTIONS
 
 
 def _rank_of(compression: CompressionLike) -> Tuple[CompressionLike, int]:

@@ -172,6 +172,9 @@ typedef struct weft_request {
   int32_t low_rank;
   weft_feedback* feedback;  // of compressed tensors; NULL: what is lost is lost
   weft_bits bits;           // of operations that sum
+  // 1: under WEFT_ON_DEATH=skip the call ends with WEFT_PEER_DIED once a rank is gone, where others run among
+  // the ranks that are left. Of operations of all ranks; the same on all ranks.
+  int32_t needs_all;
 } weft_request;
 
 #ifdef __cplusplus

@@ -23,7 +23,7 @@ import torch
 from weft import _core
 from weft._core import ErrorFeedback
 from weft._errors import InvalidArgument
-from weft._operations import CompressionLike, compressed
+from weft._operations import CompressionLike, compressed, needing_all
 from weft.torch import _job, _weights, handles
 from weft.torch._calls import (
     floating,
@@ -60,6 +60,7 @@ def neighbor_allreduce(
     name: Optional[str] = None,
     compression: CompressionLike = "none",
     feedback: Optional[ErrorFeedback] = None,
+    needs_all: bool = False,
 ) -> torch.Tensor:
     """The weighted sum of the tensor of this rank and those of its in-neighbors.
 
@@ -80,6 +81,8 @@ def neighbor_allreduce(
         compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": tensors of float32 on the CPU travel in fewer bytes,
             and dst_weights are 1.0.
         feedback: adds what compression has taken from the last tensor.
+        needs_all: under WEFT_ON_DEATH=skip the call is PeerDied once a rank is gone, where others run among the
+            ranks that are left. All ranks give the same value.
 
     Returns:
         A new tensor of the same shape and type.
@@ -99,12 +102,13 @@ def neighbor_allreduce(
                 name=name,
                 compression=compression,
                 feedback=feedback,
+                needs_all=needs_all,
             )
         )
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
-    options.update(compressed(compression, feedback, x.shape))
+    options.update(compressed(compression, feedback, x.shape), **needing_all(needs_all))
     y = like(x)
     if enable_topo_check and dst_weights is not None:
         run_checked(_NEIGHBOR, NEIGHBORS, x, y, number, options)
@@ -124,12 +128,13 @@ def neighbor_allreduce_nonblocking(
     name: Optional[str] = None,
     compression: CompressionLike = "none",
     feedback: Optional[ErrorFeedback] = None,
+    needs_all: bool = False,
 ) -> int:
     """Starts neighbor_allreduce(), and returns a handle."""
     options = _weights.options(NEIGHBORS, self_weight, src_weights, dst_weights)
     x = read_from(tensor, NEIGHBORS.operation)
     number = floating(x, NEIGHBORS.operation)
-    options.update(compressed(compression, feedback, x.shape))
+    options.update(compressed(compression, feedback, x.shape), **needing_all(needs_all))
     if enable_topo_check and dst_weights is not None:
         return start_checked(_NEIGHBOR, NEIGHBORS, x, like(x), number, options, name)
     return start(_NEIGHBOR, x, like(x), (number, 1), options, name)
@@ -202,11 +207,13 @@ def _allreduce_options(
     is_hierarchical_local: bool,
     compression: CompressionLike = "none",
     feedback: Optional[ErrorFeedback] = None,
+    needs_all: bool = False,
 ) -> Tuple[int, Tuple[int, int], Dict[str, Any]]:
     element = computed_as(tensor.dtype, "average" if average else "sum", "allreduce")
     kind = _LOCAL_ALLREDUCE if is_hierarchical_local else _ALLREDUCE
     less = compressed(compression, feedback, tensor.shape)
-    return kind, element, {"op": _AVERAGE if average else _SUM, **less}
+    op = _AVERAGE if average else _SUM
+    return kind, element, {"op": op, **less, **needing_all(needs_all)}
 
 
 @timed
@@ -217,6 +224,7 @@ def allreduce(
     name: Optional[str] = None,
     compression: CompressionLike = "none",
     feedback: Optional[ErrorFeedback] = None,
+    needs_all: bool = False,
 ) -> torch.Tensor:
     """The average or the sum of the tensors of all ranks, or of those of this machine.
 
@@ -226,18 +234,19 @@ def allreduce(
         is_hierarchical_local: only of the ranks of this machine.
         compression: "f16", "bf16", "sketch", "e4m3" or "e5m2": tensors of float32 on the CPU travel in fewer bytes.
         feedback: adds what compression has taken from the last tensor.
+        needs_all: as for neighbor_allreduce().
 
     Returns:
         A new tensor of the same shape and type.
     """
     if name is not None:
         handle = allreduce_nonblocking(
-            tensor, average, is_hierarchical_local, name, compression, feedback
+            tensor, average, is_hierarchical_local, name, compression, feedback, needs_all
         )
         return handles.synchronize(handle)
     x = read_from(tensor, "allreduce")
     kind, (number, parts), options = _allreduce_options(
-        x, average, is_hierarchical_local, compression, feedback
+        x, average, is_hierarchical_local, compression, feedback, needs_all
     )
     y = like(x)
     run(kind, x, y, number, parts, options)
@@ -252,11 +261,12 @@ def allreduce_nonblocking(
     name: Optional[str] = None,
     compression: CompressionLike = "none",
     feedback: Optional[ErrorFeedback] = None,
+    needs_all: bool = False,
 ) -> int:
     """Starts allreduce(), and returns a handle."""
     x = read_from(tensor, "allreduce")
     kind, element, options = _allreduce_options(
-        x, average, is_hierarchical_local, compression, feedback
+        x, average, is_hierarchical_local, compression, feedback, needs_all
     )
     return start(kind, x, like(x), element, options, name)
 
@@ -267,9 +277,10 @@ def allreduce_(
     average: bool = True,
     is_hierarchical_local: bool = False,
     name: Optional[str] = None,
+    needs_all: bool = False,
 ) -> torch.Tensor:
     """allreduce() in place. Returns the tensor."""
-    handle = allreduce_nonblocking_(tensor, average, is_hierarchical_local, name)
+    handle = allreduce_nonblocking_(tensor, average, is_hierarchical_local, name, needs_all)
     return handles.synchronize(handle)
 
 
@@ -279,10 +290,13 @@ def allreduce_nonblocking_(
     average: bool = True,
     is_hierarchical_local: bool = False,
     name: Optional[str] = None,
+    needs_all: bool = False,
 ) -> int:
     """Starts allreduce_(), and returns a handle. The tensor is complete after synchronize()."""
     block, finish = in_place(tensor, "allreduce_")
-    kind, element, options = _allreduce_options(block, average, is_hierarchical_local)
+    kind, element, options = _allreduce_options(
+        block, average, is_hierarchical_local, needs_all=needs_all
+    )
     return start(kind, block, block, element, options, name, tensor, finish)
 
 
