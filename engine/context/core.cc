@@ -240,6 +240,19 @@ void Context::Core::wake() {
   sides_.wake();
 }
 
+std::string Context::Core::context_name() const {
+  const std::string& prefix = rank_map_.prefix();
+  const std::string name = prefix.empty() ? "job" : prefix;
+  return number_ == 0 ? name : fmt::format("{} {}", name, number_);
+}
+
+TraceContext Context::Core::trace_context() const {
+  TraceContext context{context_name(), {}};
+  for (Rank rank = 0; rank < config_.size; ++rank)
+    context.ranks.push_back(rank_map_.incarnation(rank).rank);
+  return context;
+}
+
 void Context::Core::close() {
   if (closed_.exchange(true)) return;
   metrics_file_.reset();
@@ -255,7 +268,8 @@ void Context::Core::close() {
   rank_map_.events().remove(&membership_);
   if (!trace_.on()) return;
   const LogScope scope(lane_.voice());
-  if (Status status = trace_.write_chrome(config_.trace, config_.rank); !status.ok())
+  if (Status status = trace_.write_chrome(config_.trace, config_.rank, trace_context());
+      !status.ok())
     log(LogLevel::error, status.to_string());
 }
 

@@ -162,6 +162,9 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   void collect(Metrics& to) override;
   // recall.cc; token.
   void recall(FlightText& to, const Status& failure);
+  // Equal at all its ranks: "job", or what it was made of and for.
+  [[nodiscard]] std::string context_name() const;
+  [[nodiscard]] TraceContext trace_context() const;
   void collect_rails(Metrics& to);
   [[nodiscard]] std::vector<FlightRail> rails();
   // Into the file of WEFT_FLIGHT.

@@ -73,8 +73,7 @@ void Context::Core::recall(FlightText& to) {
 void Context::Core::recall(FlightText& to, const Status& failure) {
   const std::string& prefix = rank_map_.prefix();
   FlightContext about;
-  about.context = prefix.empty() ? "job" : prefix;
-  if (number_ != 0) about.context += fmt::format(" {}", number_);
+  about.context = context_name();
   about.job = fmt::format("{:016x}", fnv1a64(live_job(config_.job_key)));
   about.host = this_machine(config_.host).name;
   about.rank = config_.rank;

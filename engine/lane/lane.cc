@@ -34,6 +34,32 @@ ExecutionOptions with_lane(ExecutionOptions options, PrivateWays& ways, ScratchP
   return options;
 }
 
+// The root, or the other rank.
+Rank peer_of(const Call& call, bool is_of_some_ranks) {
+  if (!is_of_some_ranks) return has<kHasRoot>(call.collective) ? call.root : kNoRank;
+  const auto& peers = call.in.empty() ? call.out : call.in;
+  return peers.empty() ? kNoRank : peers.front()->rank;
+}
+
+// In the timeline.
+std::uint32_t traced_number(const LaneSlot& slot) {
+  const std::uint32_t number = slot.bound_call.call.operation;
+  return slot.is_of_some_ranks && number == 0
+             ? Record::kOfSomeRanks | static_cast<std::uint32_t>(slot.number)
+             : number;
+}
+
+void trace_begin(const LaneSlot& slot, TraceRing& trace) {
+  const Call& call = slot.bound_call.call;
+  const std::size_t elements = call.input_count != 0 ? call.input_count : call.output_count;
+  trace.add(Event::operation_begin, traced_number(slot), peer_of(call, slot.is_of_some_ranks),
+            slot.bound_call.trace_name);
+  trace.add_bytes(traced_number(slot), elements * size_of(call.type));
+  if (call.stripes > 1)
+    trace.add(Event::operation_parts, traced_number(slot), kNoRank,
+              static_cast<std::uint16_t>(call.stripes));
+}
+
 }  // namespace
 
 void fill_record(const Call& call, bool is_of_some_ranks, FlightRecord& record) {
@@ -44,12 +70,7 @@ void fill_record(const Call& call, bool is_of_some_ranks, FlightRecord& record) 
   record.collective = call.collective;
   record.type = call.type;
   record.is_of_some_ranks = is_of_some_ranks;
-  record.peer = kNoRank;
-  if (!is_of_some_ranks) {
-    if (has<kHasRoot>(call.collective)) record.peer = call.root;
-  } else if (!call.in.empty() || !call.out.empty()) {
-    record.peer = (call.in.empty() ? call.out : call.in).front()->rank;
-  }
+  record.peer = peer_of(call, is_of_some_ranks);
 }
 
 Lane::Lane(const LaneOptions& options, std::unique_ptr<Interface> interface, TraceRing& trace,
@@ -213,7 +234,7 @@ void Lane::begin(LaneSlot& slot, bool is_again) {
     for (PeerConnection* connection : call.in) connection->took_part(slot.number);
     for (PeerConnection* connection : call.out) connection->took_part(slot.number);
   }
-  trace_.add(Event::operation_begin, call.operation, kNoRank, slot.bound_call.trace_name);
+  if (trace_.on()) trace_begin(slot, trace_);
   Status status = is_again
                       ? slot.execution.start_again(call.operation, call.epoch, call.self_weight)
                       : slot.execution.start(*slot.bound_call.plan, call);
@@ -306,8 +327,9 @@ void Lane::finish(LaneSlot& slot) {
       slot.execution.fail(std::move(strays));
   }
   const Status& status = slot.execution.status();
-  trace_.add(Event::operation_end, slot.bound_call.call.operation, status.rank(),
-             static_cast<std::uint16_t>(status.code()));
+  if (trace_.on())
+    trace_.add(Event::operation_end, traced_number(slot), status.rank(),
+               static_cast<std::uint16_t>(status.code()));
   if (slot.flight != FlightRing::kNoPlace)
     flight_.end(std::exchange(slot.flight, FlightRing::kNoPlace), status.code());
   ++completed_;

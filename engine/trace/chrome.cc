@@ -2,6 +2,7 @@
 #include "engine/trace/chrome.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -35,8 +36,6 @@ std::vector<Moment> in_order_of_time(const ChromeInput& input) {
 
 std::optional<Event> begin_of(Event end) {
   switch (end) {
-    case Event::operation_end:
-      return Event::operation_begin;
     case Event::combine_end:
       return Event::combine_begin;
     case Event::wait_end:
@@ -49,8 +48,13 @@ std::optional<Event> begin_of(Event end) {
 }
 
 bool is_begin(Event event) {
-  return event == Event::operation_begin || event == Event::combine_begin ||
-         event == Event::wait_begin || event == Event::call_begin;
+  return event == Event::combine_begin || event == Event::wait_begin || event == Event::call_begin;
+}
+
+bool is_of_operation(Event event) {
+  return event == Event::operation_begin || event == Event::operation_bytes ||
+         event == Event::operation_bytes_high || event == Event::operation_parts ||
+         event == Event::operation_end;
 }
 
 // What a name does from this event on, until the next one.
@@ -103,9 +107,9 @@ class Printer {
     print_names();
     for (const Moment& moment : in_order_of_time(input_)) take(moment);
     print_unfinished();
-    out_ +=
-        fmt::format("\n],\"otherData\":{{\"format\":\"weft 1\",\"machine\":{},\"day_us\":{}}}}}\n",
-                    quoted(input_.machine), microseconds(input_.day_ns));
+    out_ += fmt::format(
+        "\n],\"otherData\":{{\"format\":\"weft 1\",\"machine\":{},\"day_us\":{}{}}}}}\n",
+        quoted(input_.machine), microseconds(input_.day_ns), context_text());
     return std::move(out_);
   }
 
@@ -117,20 +121,60 @@ class Printer {
     return {begin, moment.record.operation, begin == Event::operation_begin ? 0 : moment.lane};
   }
 
+  // What has begun. Each lane that runs a part of an operation has a begin and an end of it, one perhaps after the other's
+  // end.
+  struct Span {
+    Moment begin;
+    int begins = 1, ends = 0, parts = 1;
+    std::int64_t end_ns = 0;  // the latest
+    Code code = Code::ok;
+    std::optional<std::uint64_t> bytes{};
+
+    [[nodiscard]] bool is_over() const { return ends >= std::max(begins, parts); }
+  };
+
   void take(const Moment& moment) {
     const Event event = moment.record.event();
     last_ns_ = moment.record.time_ns();
     if (is_of_name(event)) {
       take_name(moment);
+    } else if (is_of_operation(event)) {
+      take_operation(moment);
     } else if (is_begin(event)) {
-      open_.insert_or_assign(key(event, moment), moment);
+      open_.insert_or_assign(key(event, moment), Span{moment});
     } else if (const auto begin = begin_of(event)) {
       const auto found = open_.find(key(*begin, moment));
       if (found == open_.end()) return;
-      print_span(found->second, last_ns_, result_of(moment.record));
+      found->second.code = static_cast<Code>(moment.record.argument);
+      print_span(found->second, last_ns_, event == Event::call_end ? result_of(found->second) : "");
       open_.erase(found);
     } else {
       print_instant(moment);
+    }
+  }
+
+  void take_operation(const Moment& moment) {
+    const Record& record = moment.record;
+    const Key its = key(Event::operation_begin, moment);
+    if (record.event() == Event::operation_begin) {
+      const auto [at, is_first] = open_.try_emplace(its, Span{moment});
+      if (!is_first) ++at->second.begins;
+      return;
+    }
+    const auto found = open_.find(its);
+    if (found == open_.end()) return;
+    Span& span = found->second;
+    if (record.event() == Event::operation_parts) {
+      span.parts = record.argument;
+    } else if (record.event() != Event::operation_end) {
+      span.bytes = span.bytes.value_or(0) + record.bytes();
+    } else {
+      ++span.ends;
+      span.end_ns = last_ns_;
+      if (span.code == Code::ok) span.code = static_cast<Code>(record.argument);
+      if (!span.is_over()) return;
+      print_span(span, last_ns_, result_of(span));
+      open_.erase(found);
     }
   }
 
@@ -177,17 +221,28 @@ class Printer {
     event(R"("ph":"e",{},"ts":{})", same, microseconds(end_ns));
   }
 
-  static std::string result_of(const Record& end) {
-    if (end.event() != Event::operation_end && end.event() != Event::call_end) return {};
-    return fmt::format(",\"result\":\"{}\"", name(static_cast<Code>(end.argument)));
+  static std::string result_of(const Span& span) {
+    return fmt::format(",\"result\":\"{}\"", name(span.code));
   }
 
+  // A part whose records were overwritten counts as over.
   void print_unfinished() {
-    for (const auto& [key, begin] : open_) print_span(begin, last_ns_, ",\"unfinished\":true");
+    for (const auto& [key, span] : open_) {
+      const bool is_over = span.ends >= span.begins;
+      print_span(span, is_over ? span.end_ns : last_ns_,
+                 is_over ? result_of(span) : ",\"unfinished\":true");
+    }
     for (const auto& [number, course] : courses_) {
       print_phase(course, last_ns_);
       print_course(course, last_ns_, R"("unfinished":true)");
     }
+  }
+
+  [[nodiscard]] std::string context_text() const {
+    const TraceContext& context = input_.context;
+    if (context.ranks.empty()) return {};
+    return fmt::format(R"(,"context":{},"rank":{},"ranks":[{}])", quoted(context.name), input_.rank,
+                       fmt::join(context.ranks, ","));
   }
 
   void print_names() {
@@ -202,9 +257,11 @@ class Printer {
 
   // A combine lies on its lane's track. Operations and waits overlap there, so they become pairs of
   // asynchronous events, tied by an id that is local to the process.
-  void print_span(const Moment& begin, std::int64_t end_ns, const std::string& more) {
+  void print_span(const Span& span, std::int64_t end_ns, const std::string& more) {
+    const Moment& begin = span.begin;
     const Record& record = begin.record;
-    const std::string args = arguments(record) + more;
+    const std::string bytes = span.bytes ? fmt::format(",\"bytes\":{}", *span.bytes) : "";
+    const std::string args = arguments(record) + bytes + more;
     const std::string start = microseconds(record.time_ns());
     if (record.event() == Event::combine_begin) {
       event(R"("ph":"X","name":"combine","cat":"combine","ts":{},"dur":{},"tid":{},"args":{{{}}})",
@@ -257,7 +314,7 @@ class Printer {
   const ChromeInput& input_;
   std::string out_;
   std::string_view separator_;
-  std::map<Key, Moment> open_;
+  std::map<Key, Span> open_;
   std::map<std::uint32_t, Course> courses_;  // of names, by the number of their submission
   std::int64_t last_ns_ = 0;
 };

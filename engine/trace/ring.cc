@@ -41,6 +41,12 @@ std::string_view name(Event event) {
       return "call_begin";
     case Event::call_end:
       return "call_end";
+    case Event::operation_bytes:
+      return "operation_bytes";
+    case Event::operation_bytes_high:
+      return "operation_bytes_high";
+    case Event::operation_parts:
+      return "operation_parts";
   }
   return "unknown";
 }

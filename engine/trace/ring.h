@@ -26,10 +26,11 @@ namespace weft {
 // The kinds of events. The numbers are frozen, because tools use them to read the rings of crashed
 // processes. A record's argument is the number of the plan's step, unless stated otherwise.
 enum class Event : std::uint8_t {
-  operation_begin = 0,  // argument: Trace::operation_name()
-  operation_end = 1,    // argument: the Code with which it ended
-  send_posted = 2,      // peer: the receiver
-  combine_begin = 3,    // one combine at a time per operation and lane
+  operation_begin =
+      0,              // argument: Trace::operation_name(); peer: the root, or the other rank of two
+  operation_end = 1,  // argument: the Code with which it ended
+  send_posted = 2,    // peer: the receiver
+  combine_begin = 3,  // one combine at a time per operation and lane
   combine_end = 4,
   wait_begin = 5,  // peer: the rank waited for; one wait at a time per operation and lane
   wait_end = 6,
@@ -45,23 +46,37 @@ enum class Event : std::uint8_t {
   // A call of a window; `operation` is its number among those of the context's windows.
   call_begin = 15,  // argument: Trace::operation_name() of the call and the window
   call_end = 16,    // argument: the Code with which it ended
+  // After an operation_begin: the bytes of this rank's input, or of its output if it has none. TraceRing::add_bytes().
+  operation_bytes =
+      17,  // bits 0 to 31 of them: the low half in `peer`, the high half in `argument`
+  operation_bytes_high = 18,  // bits 32 to 63; only where one of them is set
+  operation_parts =
+      19,  // argument: on how many lanes it runs, each with a begin and an end; only if several
 };
-inline constexpr int kEvents = 17;
+inline constexpr int kEvents = 20;
 [[nodiscard]] std::string_view name(Event event);
 
 // One event. 56 bits of nanoseconds last 2.2 years from the machine's start. `peer` is the low half
 // of a Rank; kNoPeer means none.
 struct Record {
   static constexpr std::uint16_t kNoPeer = 0xffff;
+  static constexpr std::uint32_t kOfSomeRanks = 0x80000000;
 
   std::uint64_t time_and_event = 0;  // now_ns() * 256 + event
-  std::uint32_t operation = 0;       // number of the operation in its context
+  // Number of the operation in its context. Of one that some ranks call: what its messages are told apart by, or, in
+  // events of its begin and end, kOfSomeRanks + its number at this rank if its messages have 0.
+  std::uint32_t operation = 0;
   std::uint16_t peer = kNoPeer;
   std::uint16_t argument = 0;
 
   [[nodiscard]] Event event() const { return static_cast<Event>(time_and_event & 0xff); }
   [[nodiscard]] std::int64_t time_ns() const {
     return static_cast<std::int64_t>(time_and_event >> 8);
+  }
+  // Of the two events of bytes.
+  [[nodiscard]] std::uint64_t bytes() const {
+    const std::uint64_t half = std::uint64_t{argument} << 16 | peer;
+    return event() == Event::operation_bytes_high ? half << 32 : half;
   }
 };
 static_assert(sizeof(Record) == 16, "four records fill a cache line");
@@ -89,6 +104,16 @@ class alignas(64) TraceRing {
     if (slots_ == nullptr) return;
     append({static_cast<std::uint64_t>(time_ns) << 8 | static_cast<std::uint8_t>(event), operation,
             static_cast<std::uint16_t>(peer), argument});
+  }
+
+  // How many bytes the operation that has just begun is of.
+  void add_bytes(std::uint32_t operation, std::uint64_t bytes) {
+    const auto add_half = [&](Event event, std::uint64_t half) {
+      add(event, operation, static_cast<Rank>(half & 0xffff),
+          static_cast<std::uint16_t>(half >> 16));
+    };
+    add_half(Event::operation_bytes, bytes & 0xffffffff);
+    if (bytes >> 32 != 0) add_half(Event::operation_bytes_high, bytes >> 32);
   }
 
   [[nodiscard]] bool on() const { return slots_ != nullptr; }

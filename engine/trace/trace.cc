@@ -53,8 +53,8 @@ std::uint16_t Trace::operation_name(std::string_view name) {
   return number;
 }
 
-Status Trace::write_chrome(std::string_view path, Rank rank) const {
-  ChromeInput input{rank, boot_id(), day_ns() - now_ns(), {}, {}};
+Status Trace::write_chrome(std::string_view path, Rank rank, TraceContext context) const {
+  ChromeInput input{rank, std::move(context), boot_id(), day_ns() - now_ns(), {}, {}};
   for (const Lane& lane : lanes_) input.lanes.push_back({lane.name, lane.ring->snapshot()});
   {
     // After the rings: every name that a record uses is known by now.

@@ -32,6 +32,12 @@ inline constexpr std::size_t kTraceRecords = 1 << 16;       // per lane: 1 MiB
 inline constexpr std::size_t kMaxTraceRecords = 1 << 24;    // per lane: 256 MiB
 inline constexpr std::size_t kMaxOperationNames = 1 << 14;  // names of operations, not operations
 
+// What a file says about the context that it is of.
+struct TraceContext {
+  std::string name;         // equal at all its ranks, and no other context's
+  std::vector<Rank> ranks;  // their numbers in the job; empty: nothing is said
+};
+
 class Trace {
  public:
   Trace() : Trace(0) {}  // off
@@ -54,7 +60,7 @@ class Trace {
   // span has its parts in it: queued, agreed on, run. Times are microseconds of now_ns(), and the
   // file says how far the clock of the machine's day is from them: `weft timeline merge` puts the
   // files of several machines on one clock.
-  Status write_chrome(std::string_view path, Rank rank) const;
+  Status write_chrome(std::string_view path, Rank rank, TraceContext context = {}) const;
 
  private:
   struct Lane {

@@ -22,7 +22,7 @@ SECONDS = 60  # bound of each command
 OPTIONS = argparse.Namespace()
 
 # Commands that need nothing but files. What follows a job or the network is tested elsewhere.
-PLANNING = re.compile(r"^weft (topo|machine|map|predict|graph|config|devices)\b")
+PLANNING = re.compile(r"^weft (topo|machine|map|predict|graph|config|devices|timeline chakra)\b")
 
 # What samples take from the program around them.
 AROUND = r"""
@@ -58,6 +58,16 @@ CHAKRA_STEP = json.dumps({"workload_graph": [
     {"Id": 1, "Name": "backward", "NodeType": 4, "runtime": 900, "data_deps": [], "is_cpu_op": False},
     {"Id": 2, "Name": "gradients", "NodeType": 7, "data_deps": [1], "comm_type": 0, "comm_size": 4194304, "pg_name": "0"}]})
 RANKS_OF_CLUSTER = 32  # of cluster.toml
+RANKS_OF_JOB = 4
+
+
+def timeline_of(rank, ranks):
+    """As WEFT_TRACE has it: an allreduce of 4 MiB."""
+    span = {"pid": rank, "tid": 1, "name": "allreduce ring", "cat": "operation", "id2": {"local": "0x1"}}
+    args = {"operation": 1, "bytes": 4194304, "result": "ok"}
+    return json.dumps({"traceEvents": [span | {"ph": "b", "ts": 10, "args": args}, span | {"ph": "e", "ts": 900}],
+                       "otherData": {"format": "weft 1", "machine": "m", "day_us": 0, "context": "job", "rank": rank,
+                                     "ranks": list(range(ranks))}})
 
 
 def blocks(page):
@@ -163,6 +173,8 @@ class Pages(unittest.TestCase):
         (folder / "two.toml").write_text(TWO_NICS, encoding="utf-8")
         for name in ("step.et", *(f"step.{rank}.et" for rank in range(RANKS_OF_CLUSTER))):
             (folder / name).write_text(CHAKRA_STEP, encoding="utf-8")
+        for rank in range(RANKS_OF_JOB):
+            (folder / f"trace-{rank}.json").write_text(timeline_of(rank, RANKS_OF_JOB), encoding="utf-8")
         self.printed_by('weft topo --from "synthetic:core:2 pu:1" --correct two.toml --xml > two-nics.xml', folder)
 
     def printed_by(self, command, folder):

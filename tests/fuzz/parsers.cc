@@ -19,6 +19,7 @@
 #include "tools/weft/perf/tensors.h"
 #include "tools/weft/predict/step.h"
 #include "tools/weft/timeline/files.h"
+#include "tools/weft/timeline/steps.h"
 #include "tools/weft/timeline/summary.h"
 #include "tools/weft/topo/topo.h"
 #include "topology/cluster/cluster.h"
@@ -134,6 +135,29 @@ std::string feed_letters(std::string_view bytes, const std::string&) {
   return status.ok() || status.rank() == 1 ? "" : "an error that does not name the sender";
 }
 
+// Of a timeline that all ranks of its context have, as weft predict --chakra plays it.
+std::string feed_steps(const TimelineFile& file, const std::string& path) {
+  constexpr std::size_t kMostRanks = 4;
+  std::vector<TimelineFile> files{file};
+  while (files.size() < std::min(file.ranks.size(), kMostRanks)) files.push_back(file);
+  for (std::size_t rank = 0; rank < files.size() && files.size() == file.ranks.size(); ++rank)
+    files[rank].rank = static_cast<Rank>(rank);
+  const Result<TimelineSteps> steps = chakra_of(files);
+  if (!steps.ok()) return complaint_of(steps.status(), path);
+  std::vector<ChakraTrace> traces;
+  for (const std::vector<ChakraNode>& nodes : steps->ranks) {
+    if (chakra_bytes(nodes).empty()) return "a trace that cannot be written";
+    traces.push_back({path, nodes});
+  }
+  const StepCosts costs{
+      [](const ChakraNode&, const std::vector<Rank>&) -> Result<double> { return 5.0; },
+      [](Rank, Rank, std::uint64_t) -> Result<StepCosts::Message> {
+        return StepCosts::Message{1, 1};
+      }};
+  const Result<PlayedStep> step = play_step(traces, static_cast<int>(traces.size()), costs);
+  return step.ok() ? "" : "a trace that cannot be played: " + step.status().to_string();
+}
+
 // A timeline beside another one of the same rank, as weft timeline reads, joins and sums them up.
 std::string feed_timeline(std::string_view, const std::string& path) {
   std::vector<TimelineFile> files;
@@ -142,6 +166,7 @@ std::string feed_timeline(std::string_view, const std::string& path) {
     if (!file.ok()) return complaint_of(file.status(), path);
     files.push_back(*std::move(file));
   }
+  if (std::string wrong = feed_steps(files.front(), path); !wrong.empty()) return wrong;
   const std::vector<nlohmann::json> events = merge_timelines(std::move(files));
   if (timeline_text(events).empty()) return "a timeline that cannot be written";
   for (const TimelineOfRank& rank : summarize(events)) {
@@ -289,6 +314,7 @@ constexpr std::array kParsers{
     Parser{"machine", feed_machine_record},
     Parser{"smi", feed_machine},
     Parser{"ibnet", feed_cluster},
+    Parser{"infragraph", feed_cluster},
     Parser{"facts", feed_facts},
 };
 

@@ -172,6 +172,41 @@ TEST(Timeline, OfAJobWithOperationsByName) {
   }
 }
 
+// The calls of all ranks, with their bytes, are those of the timeline.
+TEST(Timeline, OfAJobAsChakraTracesThatArePlayed) {
+  const TreeFolder folder;
+  const Ran job =
+      run_line("WEFT_LANES=2 WEFT_TRACE=" + folder.path("t-{rank}.json") +
+               " {weft} perf neighbor_allreduce --graph ring --ranks 2 --sizes 2M --seconds 0.02");
+  ASSERT_EQ(job.exit_status, 0) << (job.errors.empty() ? "" : job.errors[0]);
+  const Ran ran =
+      run_line("{weft} timeline chakra -o " + folder.path("s") + " " + folder.path("") + "t-*");
+  ASSERT_EQ(ran.exit_status, 0) << (ran.errors.empty() ? "" : ran.errors[0]);
+  EXPECT_TRUE(ran.errors.empty()) << ran.errors[0];
+  const Ran shown = run_line("{weft} timeline show --json - " + folder.path("") + "t-*");
+  const Ran played = run_line("{weft} predict --json --cluster " + folder.tree() + " --chakra " +
+                              folder.path("") + "s.*.et");
+  ASSERT_EQ(played.exit_status, 0) << (played.errors.empty() ? "" : played.errors[0]);
+  std::map<std::string, std::uint64_t> shown_counts;
+  const json summary = json::parse(shown.out.at(0), nullptr, false);
+  for (const json& each : summary.at("operations")) {
+    const std::string title = each.at("name");
+    shown_counts[title.substr(0, title.find(' '))] += each.at("count").get<std::uint64_t>();
+  }
+  std::uint64_t messages = 0, bytes = 0;
+  const json step = json::parse(played.out.at(0), nullptr, false);
+  for (const json& each : step.at("operations")) {
+    if (each.at("operation") == "message") {
+      messages += each.at("count").get<std::uint64_t>();
+      bytes = each.at("bytes");
+    } else {
+      EXPECT_EQ(each.at("count"), shown_counts[each.at("operation")]) << each;
+    }
+  }
+  EXPECT_EQ(messages, 2 * shown_counts["neighbor_allreduce"]);
+  EXPECT_EQ(bytes, std::uint64_t{2} << 20);
+}
+
 TEST(Timeline, WhatIsNoTimelineIsNamed) {
   const Folder folder;
   const std::string good = file_of(0, "a", 0, 1);
@@ -180,7 +215,7 @@ TEST(Timeline, WhatIsNoTimelineIsNamed) {
   folder.write("broken", R"({"traceEvents":[{"ph":"b"}],"otherData":{"format":"weft 1"}})");
   folder.write("cut", good.substr(0, good.size() / 2));
   for (const char* name : {"text", "other", "broken", "cut", "missing", "."}) {
-    for (const std::string command : {"show ", "merge -o /dev/null "}) {
+    for (const std::string command : {"show ", "merge -o /dev/null ", "chakra -o /dev/null "}) {
       const Ran ran = run_weft("timeline " + command + folder.path(name));
       EXPECT_EQ(ran.exit_status, 2) << name;
       EXPECT_TRUE(mentions(ran.errors, folder.path(name))) << name;

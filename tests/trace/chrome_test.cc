@@ -82,6 +82,31 @@ TEST_F(Chrome, OperationsMayOverlapAndEndOnAnotherLane) {
   EXPECT_EQ(other[0].at("args").at("result"), "peer_died");
 }
 
+TEST_F(Chrome, AnOperationOfSeveralLanesIsOneWithAllItsBytes) {
+  Trace trace(64);
+  TraceRing& first = trace.add_lane("lane");
+  TraceRing& second = trace.add_lane("lane 1");
+  const std::int64_t begin = now_ns() - 9000;
+  constexpr std::uint64_t kLarge = 0x1'ffff'fffc;
+  first.add_at(begin, Event::operation_begin, 1, 2, 0);
+  first.add_bytes(1, kLarge);
+  first.add(Event::operation_parts, 1, kNoRank, 2);
+  first.add(Event::operation_end, 1);
+  second.add(Event::operation_begin, 1, 2, 0);  // begins late
+  second.add_bytes(1, 4);
+  second.add(Event::operation_parts, 1, kNoRank, 2);
+  second.add(Event::operation_end, 1);
+  first.add(Event::operation_begin, 2);
+  first.add_bytes(2, 0);
+  first.add(Event::operation_end, 2);
+  const auto begins = with(events(trace), "ph", "b");
+  ASSERT_EQ(begins.size(), 2U);
+  EXPECT_EQ(begins[0].at("args"),
+            (json{{"operation", 1}, {"peer", 2}, {"bytes", kLarge + 4}, {"result", "ok"}}));
+  EXPECT_EQ(begins[1].at("args"), (json{{"operation", 2}, {"bytes", 0}, {"result", "ok"}}));
+  EXPECT_EQ(with(events(trace), "ph", "e").size(), 2U);
+}
+
 TEST_F(Chrome, ANameHasItsPartsWithinIt) {
   Trace trace(64);
   TraceRing& ring = trace.add_lane("names");
@@ -126,11 +151,14 @@ TEST_F(Chrome, CallsOfWindowsAreSpansBesideOperationsOfTheirNumber) {
   EXPECT_EQ(with(all, "cat", "operation")[0].at("args").at("result"), "ok");
 }
 
-TEST_F(Chrome, TheFileTellsItsClock) {
+TEST_F(Chrome, TheFileTellsItsClockAndItsContext) {
   const std::string path = (folder_ / "clock").string();
-  ASSERT_TRUE(Trace(16).write_chrome(path, 0).ok());
+  ASSERT_TRUE(Trace(16).write_chrome(path, 0, {.name = "0/split/1/\"", .ranks = {3, 5}}).ok());
   std::ifstream file(trace_path(path, 0));
   const json about = json::parse(file).at("otherData");
+  EXPECT_EQ(about.at("context"), "0/split/1/\"");
+  EXPECT_EQ(about.at("rank"), 0);
+  EXPECT_EQ(about.at("ranks"), (json{3, 5}));
   EXPECT_FALSE(about.at("machine").get<std::string>().empty());
   EXPECT_GT(about.at("day_us"), 1e15);  // 2001
 }

@@ -96,7 +96,9 @@ TEST(Event, NumbersAreFrozenAndNamed) {
   EXPECT_EQ(static_cast<int>(Event::operation_begin), 0);
   EXPECT_EQ(static_cast<int>(Event::full), 7);
   EXPECT_EQ(static_cast<int>(Event::name_ended), 14);
-  EXPECT_EQ(static_cast<int>(Event::call_end), kEvents - 1);
+  EXPECT_EQ(static_cast<int>(Event::call_end), 16);
+  EXPECT_EQ(static_cast<int>(Event::operation_bytes), 17);
+  EXPECT_EQ(static_cast<int>(Event::operation_parts), kEvents - 1);
   for (int i = 0; i < kEvents; ++i) EXPECT_NE(name(static_cast<Event>(i)), "unknown");
 }
 

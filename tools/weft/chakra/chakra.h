@@ -21,11 +21,13 @@ struct ChakraNode {
   std::string name;
   Kind kind = Kind::computation;  // also of metadata, which takes no time
   bool is_on_cpu = false;
+  std::uint64_t start_us = 0;
   std::uint64_t us = 0;  // that it took where it was recorded
   Collective operation = Collective::allreduce;
   std::uint64_t bytes = 0;             // of a message; of a collective: of one rank's input
   Rank peer = kNoRank;                 // of a message
   std::uint64_t tag = 0;               // of a message
+  Rank rank = kNoRank;                 // the other end of a message: this rank; only written
   std::string group{};                 // pg_name; empty: all ranks
   std::vector<std::uint64_t> after{};  // data_deps: ids of nodes that end before this one begins
 };
@@ -37,6 +39,10 @@ struct ChakraTrace {
 
 // An error names the file and the node. What is cut short is an error.
 [[nodiscard]] Result<ChakraTrace> read_chakra(const std::string& path);
+
+// The binary form. Its operations are those that have a comm_type.
+[[nodiscard]] std::string chakra_bytes(const std::vector<ChakraNode>& nodes);
+[[nodiscard]] std::optional<std::int64_t> chakra_comm_type(Collective operation);
 
 // The form in JSON, of bytes that read_chakra() has read.
 [[nodiscard]] Result<std::vector<ChakraNode>> chakra_nodes_of_json(const std::string& text);

@@ -7,6 +7,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "tools/weft/chakra/chakra.h"
+#include "tools/weft/chakra/schema.h"
 
 namespace weft {
 namespace {
@@ -14,66 +15,15 @@ namespace {
 constexpr std::uintmax_t kMostFile = std::uintmax_t{1} << 30;
 constexpr std::size_t kMostNodes = 4'000'000;
 
-// Numbers of the schema.
-enum class Field : protozero::pbf_tag_type {
-  id = 1,
-  name = 2,
-  type = 3,
-  data_deps = 5,
-  duration_micros = 7,
-  attributes = 10
-};
-enum class Attribute : protozero::pbf_tag_type {
-  name = 1,
-  int32 = 7,
-  int64 = 9,
-  uint32 = 11,
-  uint64 = 13,
-  sint32 = 15,
-  sint64 = 17,
-  fixed32 = 19,
-  fixed64 = 21,
-  sfixed32 = 23,
-  sfixed64 = 25,
-  boolean = 27,
-  string = 29
-};
-enum NodeType : std::uint64_t {
-  kMetadata = 1,
-  kSend = 5,
-  kReceive = 6,
-  kCollective = 7,
-  kMostType = 7
-};
-
 Status invalid(std::string why) {
   return Status(Code::invalid_argument, std::move(why));
 }
 
 Result<Collective> collective_of(std::int64_t comm_type) {
-  switch (comm_type) {
-    case 0:
-      return Collective::allreduce;
-    case 1:
-      return Collective::reduce;
-    case 2:
-      return Collective::allgather;
-    case 3:
-      return Collective::gather;
-    case 4:
-      return Collective::scatter;
-    case 5:
-      return Collective::broadcast;
-    case 6:
-      return Collective::alltoall;
-    case 7:
-    case 8:
-      return Collective::reduce_scatter;
-    case 9:
-      return Collective::barrier;
-    default:
-      return invalid(fmt::format("comm_type {}: the schema has 0 to 9", comm_type));
-  }
+  if (comm_type < 0 || comm_type >= std::ssize(kChakraCollectives))
+    return invalid(fmt::format("comm_type {}: the schema has 0 to {}", comm_type,
+                               kChakraCollectives.size() - 1));
+  return kChakraCollectives[static_cast<std::size_t>(comm_type)];
 }
 
 struct Value {
@@ -85,15 +35,17 @@ struct Value {
 Value value_of(protozero::pbf_reader& in) {
   using Type = protozero::pbf_wire_type;
   Value value;
-  const auto tag = static_cast<Attribute>(in.tag());
+  const auto tag = static_cast<ChakraAttribute>(in.tag());
   const Type type = in.wire_type();
-  const bool is_zigzag = tag == Attribute::sint32 || tag == Attribute::sint64;
-  const bool is_string = tag == Attribute::string && type == Type::length_delimited;
+  const bool is_zigzag = tag == ChakraAttribute::sint32 || tag == ChakraAttribute::sint64;
+  const bool is_string = tag == ChakraAttribute::string && type == Type::length_delimited;
   if (type == Type::varint)
     value.number = is_zigzag ? in.get_sint64() : in.get_int64();
-  else if (type == Type::fixed32 && (tag == Attribute::fixed32 || tag == Attribute::sfixed32))
+  else if (type == Type::fixed32 &&
+           (tag == ChakraAttribute::fixed32 || tag == ChakraAttribute::sfixed32))
     value.number = in.get_sfixed32();
-  else if (type == Type::fixed64 && (tag == Attribute::fixed64 || tag == Attribute::sfixed64))
+  else if (type == Type::fixed64 &&
+           (tag == ChakraAttribute::fixed64 || tag == ChakraAttribute::sfixed64))
     value.number = in.get_sfixed64();
   else if (is_string)
     value.text = in.get_string();
@@ -107,7 +59,7 @@ void take_attribute(protozero::pbf_reader in, ChakraNode& node, ChakraFields& fi
   Value value;
   while (in.next()) {
     if (in.tag_and_type() ==
-        protozero::tag_and_type(static_cast<protozero::pbf_tag_type>(Attribute::name),
+        protozero::tag_and_type(static_cast<protozero::pbf_tag_type>(ChakraAttribute::name),
                                 protozero::pbf_wire_type::length_delimited))
       name = in.get_string();
     else
@@ -127,21 +79,23 @@ Result<ChakraNode> node_of(protozero::pbf_reader in) {
   ChakraNode node;
   ChakraFields fields;
   while (in.next()) {
-    const auto field = static_cast<Field>(in.tag());
+    const auto field = static_cast<ChakraField>(in.tag());
     const Type type = in.wire_type();
-    if (field == Field::id && type == Type::varint) {
+    if (field == ChakraField::id && type == Type::varint) {
       node.id = in.get_uint64();
-    } else if (field == Field::name && type == Type::length_delimited) {
+    } else if (field == ChakraField::name && type == Type::length_delimited) {
       node.name = in.get_string();
-    } else if (field == Field::type && type == Type::varint) {
+    } else if (field == ChakraField::type && type == Type::varint) {
       fields.type = in.get_uint64();
-    } else if (field == Field::data_deps && type == Type::varint) {
+    } else if (field == ChakraField::data_deps && type == Type::varint) {
       node.after.push_back(in.get_uint64());
-    } else if (field == Field::data_deps && type == Type::length_delimited) {
+    } else if (field == ChakraField::data_deps && type == Type::length_delimited) {
       for (const std::uint64_t id : in.get_packed_uint64()) node.after.push_back(id);
-    } else if (field == Field::duration_micros && type == Type::varint) {
+    } else if (field == ChakraField::start_micros && type == Type::varint) {
+      node.start_us = in.get_uint64();
+    } else if (field == ChakraField::duration_micros && type == Type::varint) {
       node.us = in.get_uint64();
-    } else if (field == Field::attributes && type == Type::length_delimited) {
+    } else if (field == ChakraField::attributes && type == Type::length_delimited) {
       take_attribute(in.get_message(), node, fields);
     } else {
       in.skip();
@@ -215,15 +169,17 @@ Status finish(ChakraNode& node, const ChakraFields& fields) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
   constexpr std::int64_t kMostRank = 1 << 20;
   constexpr std::uint64_t kMostUs = std::uint64_t{1} << 40;
+  constexpr auto kMostType = static_cast<std::uint64_t>(ChakraType::collective);
   if (fields.type == 0 || fields.type > kMostType)
-    return wrong(fmt::format("type {}: the schema has 1 to {}", fields.type, +kMostType));
+    return wrong(fmt::format("type {}: the schema has 1 to {}", fields.type, kMostType));
+  const auto type = static_cast<ChakraType>(fields.type);
   if (node.us > kMostUs) return wrong(fmt::format("it takes {} us", node.us));
-  if (fields.type == kMetadata) node.us = 0;
+  if (type == ChakraType::metadata) node.us = 0;
   // What a program does to start an operation has its type too, but says neither which nor how large.
-  if (fields.type < kSend || (fields.type == kCollective && !fields.comm_type)) return {};
-  node.kind = fields.type == kSend      ? ChakraNode::Kind::send
-              : fields.type == kReceive ? ChakraNode::Kind::receive
-                                        : ChakraNode::Kind::collective;
+  if (type < ChakraType::send || (type == ChakraType::collective && !fields.comm_type)) return {};
+  node.kind = type == ChakraType::send      ? ChakraNode::Kind::send
+              : type == ChakraType::receive ? ChakraNode::Kind::receive
+                                            : ChakraNode::Kind::collective;
   if (node.kind == ChakraNode::Kind::collective) {
     const Result<Collective> operation = collective_of(*fields.comm_type);
     if (!operation.ok()) return wrong(std::string(operation.status().text()));

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "topology/text/text.h"
@@ -24,6 +25,7 @@ constexpr std::uint64_t kLanesOfFile = 1000;  // more than a context has
 // More than this format has: what writes, copies and sums up events goes down by calling itself.
 constexpr int kDeepest = 32;
 constexpr double kMostRank = 1 << 30;
+constexpr std::uint64_t kMostRanks = 1 << 16;
 
 Status invalid(const std::string& path, std::string_view why) {
   return Status(Code::invalid_argument, fmt::format("{}: {}", path, why));
@@ -66,6 +68,24 @@ std::string text_of(const json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// What the file says about its context. False: it cannot be understood.
+bool take_context(const json& about, TimelineFile& file) {
+  const auto ranks = about.find("ranks");
+  if (ranks == about.end()) return true;
+  const auto is_rank = [](const json& each) {
+    return each.is_number_unsigned() && each.get<std::uint64_t>() < kMostRanks;
+  };
+  if (!ranks->is_array() || ranks->size() > kMostRanks || !std::ranges::all_of(*ranks, is_rank))
+    return false;
+  file.context = text_of(about, "context");
+  file.ranks = ranks->get<std::vector<Rank>>();
+  const std::set<Rank> different(file.ranks.begin(), file.ranks.end());
+  const auto rank = about.find("rank");
+  if (rank == about.end() || !is_rank(*rank) || file.context.empty()) return false;
+  file.rank = rank->get<Rank>();
+  return file.rank < std::ssize(file.ranks) && different.size() == file.ranks.size();
+}
+
 // What tells the files of one rank apart.
 std::string label(const std::string& path) {
   return std::filesystem::path(path).filename().string();
@@ -89,6 +109,8 @@ Result<TimelineFile> read_timeline(const std::string& path) {
   result.path = path;
   result.machine = text_of(*about, "machine");
   if (has_number(*about, "day_us")) result.day_us = about->at("day_us").get<double>();
+  if (!take_context(*about, result))
+    return invalid(path, "what it says about its context cannot be understood");
   for (std::size_t i = 0; i < events->size(); ++i) {
     json& event = events->at(i);
     if (!is_event(event)) return invalid(path, fmt::format("event {} cannot be understood", i));

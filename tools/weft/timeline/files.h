@@ -14,6 +14,10 @@ struct TimelineFile {
   std::string path;
   std::string machine;  // files with equal ones have one clock
   double day_us = 0;    // when this clock was 0
+  // Of which context it is, the rank there, and the numbers that its ranks have in the job; no ranks: it does not say.
+  std::string context{};
+  Rank rank = 0;
+  std::vector<Rank> ranks{};
   std::vector<nlohmann::json> events;
 };
 
