@@ -63,7 +63,8 @@ TEST_F(Ibnet, HostsRatesAndLeaves) {
   EXPECT_DOUBLE_EQ(cluster->rails[1].gbit_per_s[5], 100);
   ASSERT_EQ(cluster->rails[0].levels.size(), 1U);
   EXPECT_EQ(cluster->rails[0].levels[0].machines, 4);
-  EXPECT_DOUBLE_EQ(cluster->rails[0].levels[0].gbit_per_s, 400);
+  EXPECT_DOUBLE_EQ(cluster->rails[0].levels[0].gbit_per_s, 400.0 * 2 / 3);  // of two rails
+  EXPECT_DOUBLE_EQ(cluster->rails[1].levels[0].gbit_per_s, 400.0 / 3);
 }
 
 TEST_F(Ibnet, LeavesThatTheModelCannotTellAreSaid) {

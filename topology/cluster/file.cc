@@ -9,6 +9,7 @@
 
 #include "topology/cluster/cluster.h"
 #include "topology/cluster/ibnet.h"
+#include "topology/cluster/infragraph.h"
 #include "topology/text/text.h"
 #include "topology/toml/toml.h"
 
@@ -35,6 +36,7 @@ class Reader {
   Result<Cluster> read() {
     WEFT_ASSIGN(const std::string text, read_text(path_, kMostBytes));
     if (is_ibnet(text)) return read_ibnet(text, path_);
+    if (is_infragraph(text)) return read_infragraph(text, path_);
     WEFT_ASSIGN(TomlTable file, parse_toml(text, path_));
     cluster_.source = path_;
     WEFT_ASSIGN(std::vector<TomlTable> machines, file.tables("machine"));

@@ -17,13 +17,13 @@
 #include <set>
 #include <sstream>
 
+#include "topology/cluster/fabric.h"
 #include "verbs/device/device.h"
 
 namespace weft {
 namespace {
 
 constexpr std::size_t kMostHosts = 1 << 20;
-constexpr double kLatencyUs = 2;  // as with --like
 
 struct Speed {
   std::string_view name;
@@ -69,27 +69,18 @@ class IbnetReader {
   Result<Cluster> read() {
     WEFT_RETURN_IF_ERROR(read_nodes());
     WEFT_RETURN_IF_ERROR(find_hosts());
-    add_machines();
-    add_rails();
-    cluster_.source = name_;
-    cluster_.remarks.push_back(
+    fabric_.source = name_;
+    for (const auto& [identity, node] : switches_)
+      fabric_.up_gbit_per_s[identity] = rate_to_switches(node);
+    Cluster cluster = cluster_of(fabric_);
+    cluster.remarks.insert(cluster.remarks.begin(), remarks_.begin(), remarks_.end());
+    cluster.remarks.push_back(
         fmt::format("ibnetdiscover tells neither ranks nor latencies: one rank of each host, {} us",
-                    kLatencyUs));
-    return std::move(cluster_);
+                    fabric_.latency_us));
+    return cluster;
   }
 
  private:
-  // An adapter's port as a host's interface.
-  struct Interface {
-    std::string name;
-    double gbit_per_s = 0;
-    std::string leaf;
-  };
-  struct Host {
-    std::string name;
-    std::vector<Interface> interfaces;
-  };
-
   [[nodiscard]] Status wrong(std::size_t line, const std::string& what) const {
     return Status(Code::invalid_argument, fmt::format("{}:{}: {}", name_, line, what));
   }
@@ -135,7 +126,7 @@ class IbnetReader {
 
   // "node0 mlx5_0". A description of more words is not a host's: it was not set.
   Status find_hosts() {
-    std::map<std::string, Host> hosts;
+    std::map<std::string, FabricHost> hosts;
     for (const auto& [identity, node] : adapters_) {
       if (node.description.find("Aggregation Node") != std::string::npos) continue;  // of a switch
       std::istringstream stream(node.description);
@@ -146,7 +137,7 @@ class IbnetReader {
         device = "HCA-1";
         unnamed_.insert(identity);
       }
-      Host& host = hosts[name];
+      FabricHost& host = hosts[name];
       host.name = name;
       for (const Port& port : node.ports) {
         if (!port.peer.starts_with("S-")) continue;
@@ -162,101 +153,27 @@ class IbnetReader {
     }
     for (auto& [name, host] : hosts) {
       if (host.interfaces.empty()) continue;
-      std::ranges::sort(host.interfaces, is_listed_before, &Interface::name);
-      hosts_.push_back(std::move(host));
+      std::ranges::sort(host.interfaces, is_listed_before, &FabricInterface::name);
+      fabric_.hosts.push_back(std::move(host));
     }
-    if (hosts_.empty() || hosts_.size() > kMostHosts)
+    if (fabric_.hosts.empty() || fabric_.hosts.size() > kMostHosts)
       return wrong(1, "no adapter is linked to a switch");
     // Hosts of a leaf are neighbors.
-    std::ranges::sort(hosts_, [](const Host& a, const Host& b) {
+    std::ranges::sort(fabric_.hosts, [](const FabricHost& a, const FabricHost& b) {
       const std::string &one = a.interfaces[0].leaf, &other = b.interfaces[0].leaf;
       return one != other ? one < other : is_listed_before(a.name, b.name);
     });
     if (!unnamed_.empty()) {
-      cluster_.remarks.push_back(
+      remarks_.push_back(
           fmt::format("{} adapters have no description of a host and go by their GUID: {}",
                       unnamed_.size(), *unnamed_.begin()));
     }
     return {};
   }
 
-  void add_machines() {
-    std::map<std::vector<std::pair<std::string, double>>, std::shared_ptr<const Machine>> kinds;
-    for (const Host& host : hosts_) {
-      std::vector<std::pair<std::string, double>> key;
-      for (const Interface& each : host.interfaces) key.emplace_back(each.name, each.gbit_per_s);
-      std::shared_ptr<const Machine>& known = kinds[key];
-      if (known == nullptr) {
-        auto machine = std::make_shared<Machine>();
-        machine->source = fmt::format("{} of {}", host.name, name_);
-        for (const auto& [name, gbit] : key) {
-          Nic nic;
-          nic.rdma = name;
-          nic.mbit_per_s = static_cast<int>(gbit * 1000);
-          machine->nics.push_back(std::move(nic));
-        }
-        known = std::move(machine);
-      }
-      const int rank = static_cast<int>(cluster_.machines.size());
-      cluster_.machines.push_back({host.name, known, rank, 1});
-    }
-  }
-
-  void add_rails() {
-    std::size_t most = 0;
-    for (const Host& host : hosts_) most = std::max(most, host.interfaces.size());
-    for (std::size_t k = 0; k < most; ++k) {
-      Rail rail;
-      rail.name = std::to_string(k);
-      rail.latency_us = kLatencyUs;
-      std::vector<std::string> leaves;
-      for (const Host& host : hosts_) {
-        const bool has = k < host.interfaces.size();
-        rail.nics.push_back(has ? static_cast<int>(k) : -1);
-        rail.gbit_per_s.push_back(has ? host.interfaces[k].gbit_per_s : 0);
-        leaves.push_back(has ? host.interfaces[k].leaf : std::string());
-      }
-      add_leaves(rail, leaves);
-      cluster_.rails.push_back(std::move(rail));
-    }
-  }
-
-  // The model has leaves of equally many hosts, in the order of the hosts; the last may have fewer.
-  void add_leaves(Rail& rail, const std::vector<std::string>& leaves) {
-    const std::set<std::string> all(leaves.begin(), leaves.end());
-    if (all.size() < 2) return;
-    const auto machines = static_cast<std::size_t>(std::ranges::count(leaves, leaves.front()));
-    double up = 0;
-    std::set<std::string> seen;
-    for (std::size_t begin = 0; begin < leaves.size(); begin += machines) {
-      const std::string& leaf = leaves[begin];
-      const std::size_t end = std::min(begin + machines, leaves.size());
-      const bool is_one = std::all_of(leaves.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      leaves.begin() + static_cast<std::ptrdiff_t>(end),
-                                      [&leaf](const std::string& other) { return other == leaf; });
-      if (!is_one || leaf.empty() || !seen.insert(leaf).second) {
-        cluster_.remarks.push_back(fmt::format(
-            "rail {}: leaves have different hosts than the model can tell; it counts as one switch",
-            rail.name));
-        return;
-      }
-      const double own = up_from(leaf);
-      up = begin == 0 ? own : std::min(up, own);
-    }
-    if (up <= 0) {
-      cluster_.remarks.push_back(
-          fmt::format("rail {}: a leaf has no link to another switch", rail.name));
-      return;
-    }
-    SwitchLevel level;
-    level.machines = static_cast<int>(machines);
-    level.gbit_per_s = up;
-    rail.levels.push_back(level);
-  }
-
-  [[nodiscard]] double up_from(const std::string& leaf) const {
+  static double rate_to_switches(const Node& node) {
     double gbit = 0;
-    for (const Port& port : switches_.at(leaf).ports)
+    for (const Port& port : node.ports)
       if (port.peer.starts_with("S-")) gbit += port.gbit_per_s;
     return gbit;
   }
@@ -265,8 +182,8 @@ class IbnetReader {
   std::string name_;
   std::map<std::string, Node> switches_, adapters_;  // by identity; routers count as switches
   std::set<std::string> unnamed_;
-  std::vector<Host> hosts_;
-  Cluster cluster_;
+  std::vector<std::string> remarks_;
+  HostFabric fabric_;
 };
 
 }  // namespace
