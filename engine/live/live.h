@@ -14,8 +14,7 @@
 // the job: its number comes from the job's key by HMAC-SHA256, so it says nothing about the key.
 //
 // Before a client has asked, it costs 160 bytes and a descriptor, for one second. There are at most
-// kMostClients; a further one replaces the oldest that has not asked. Clients are served side by side, by one
-// thread, which sleeps while nobody asks.
+// kMostClients, and engine/answer serves them.
 #pragma once
 
 #include <sys/types.h>

@@ -210,6 +210,55 @@ TEST(Top, KeepsJobsApart) {
   EXPECT_NE(view_text(view, {}).find("(job a)"), std::string::npos);
 }
 
+// In an operation of 1 MiB that began 800 ms ago.
+void wait_for(Part& part, Rank rank) {
+  Op waits;
+  waits.op = "allreduce";
+  waits.state = "runs";
+  waits.type = "f32";
+  waits.count = 1 << 18;
+  waits.number = 60;
+  waits.began_ns = part.clock_ns - 800 * kMs;
+  waits.waits = {{rank, "data"}};
+  part.ops.push_back(waits);
+  part.next = 61;
+}
+
+std::vector<std::string> told_in(const View& view) {
+  std::vector<std::string> all;
+  for (const Cause& cause : view.causes) all.push_back(cause.kind + " " + cause.job);
+  return all;
+}
+
+// An absent rank of one job says nothing about the waits of another.
+TEST(Top, KeepsWhatIsWrongInJobsApart) {
+  std::vector<Part> parts = ranks_with({0, 0});
+  wait_for(parts[0], 1);
+  wait_for(parts[1], 0);
+  for (const Part& part : ranks_with({0, 0})) {
+    parts.push_back(part);
+    parts.back().job = "b";
+  }
+  wait_for(parts[2], 1);
+  const std::vector<std::string> causes = told_in(seen(parts));
+  EXPECT_EQ(causes, (std::vector<std::string>{"absent b", "waits a", "slow_rank b"}));
+}
+
+// After a rail has slowed down, a large operation lasts while its bytes come.
+TEST(Top, RanksWhoseBytesComeDoNotWaitForEachOtherInVain) {
+  for (const bool moves : {true, false}) {
+    std::vector<Part> parts = with_rails(0, 0.4);
+    for (const Rank rank : {0, 1, 2, 3})
+      wait_for(parts[static_cast<std::size_t>(rank)], rank % 2 == 0 ? rank + 1 : rank - 1);
+    Observer observer(as_the_rates);
+    (void)observer.next(a_second_before(parts));
+    for (Part& part : parts) part.rails[1].bytes += moves ? 1 << 20 : 0;
+    const std::vector<std::string> causes = told_in(observer.next(parts));
+    EXPECT_EQ(causes, moves ? (std::vector<std::string>{"slow_rail a"})
+                            : (std::vector<std::string>{"waits a", "waits a", "slow_rail a"}));
+  }
+}
+
 TEST(TopMetrics, EachFamilyHasOneHeadAndSamplesSayWhoseTheyAre) {
   MetricText all;
   const std::string text =

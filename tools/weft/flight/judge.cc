@@ -148,13 +148,11 @@ class OfContext {
       }
     for (const auto& [key, waiters] : waited_for) tell(key.first, waiters);
     // If a rank is absent, that others wait for each other follows from it.
-    const auto is_of_absent = [this](const Verdict& each) {
-      return each.kind == Kind::absent && each.context == front_.context;
+    const auto is_kind = [](Kind kind) {
+      return [kind](const Verdict& each) { return each.kind == kind; };
     };
-    if (std::ranges::any_of(verdicts_, is_of_absent))
-      std::erase_if(verdicts_, [this](const Verdict& each) {
-        return each.kind == Kind::waits && each.context == front_.context;
-      });
+    if (std::ranges::any_of(verdicts_, is_kind(Kind::absent)))
+      std::erase_if(verdicts_, is_kind(Kind::waits));
   }
 
   void tell(Rank rank, const Waiters& waiters) {
@@ -164,14 +162,15 @@ class OfContext {
         fmt::format("{} {} waited{}", ranks_text(in_job(waiters.ranks)),
                     waiters.ranks.size() == 1 ? "has" : "have",
                     waiters.seconds == 0 ? "" : " " + seconds_text(waiters.seconds));
-    const auto add = [&](Kind kind, std::string text) {
-      verdicts_.push_back({kind, in_job({rank}), in_job(waiters.ranks), front_.context,
-                           std::move(text), waiters.seconds});
+    const auto add = [&](Kind kind, std::string text) -> Verdict& {
+      return verdicts_.emplace_back(Verdict{kind, in_job({rank}), in_job(waiters.ranks),
+                                            front_.context, std::move(text), waiters.seconds});
     };
     if (part == nullptr)
-      return add(Kind::absent, fmt::format("{} tells nothing (it has ended, hangs, or its file is "
-                                           "missing), and {} for it in {}{}",
-                                           who, whom, op_text(*waiters.op), where()));
+      return (void)add(Kind::absent,
+                       fmt::format("{} tells nothing (it has ended, hangs, or its file is "
+                                   "missing), and {} for it in {}{}",
+                                   who, whom, op_text(*waiters.op), where()));
     if (part->next <= waiters.op->number) {
       const Op* const last = part->last_call();
       std::string text = fmt::format("{} has not called {}{}, for which {}; ", who,
@@ -183,7 +182,7 @@ class OfContext {
         if (last->ended_ns != 0)
           text += fmt::format(", which ended {} ago", seconds_text(since(*part, last->ended_ns)));
       }
-      return add(Kind::absent, std::move(text));
+      return (void)add(Kind::absent, std::move(text));
     }
     const Op* const own = part->of_all(waiters.op->number);
     if (own != nullptr && disagree(*own, *waiters.op)) return;  // find_mismatch() has told
@@ -199,7 +198,8 @@ class OfContext {
       add(Kind::waits,
           fmt::format("{} and {} wait for each other in {}{}: what they send does not "
                       "arrive, or the graphs differ",
-                      who, ranks_text(in_job(waiters.ranks)), op_text(*waiters.op), where()));
+                      who, ranks_text(in_job(waiters.ranks)), op_text(*waiters.op), where()))
+          .is_mutual = true;
   }
 
   // Both wait in one operation. Of each pair the higher rank is told.
@@ -326,9 +326,12 @@ std::vector<Verdict> judge(const std::vector<Part>& parts) {
   for (const Part& part : parts) by_context[{part.job, part.context}].push_back(&part);
   std::vector<Verdict> verdicts;
   for (const auto& [key, of_context] : by_context) {
-    const std::size_t first = verdicts.size();
-    OfContext(of_context, verdicts).judge();
-    for (std::size_t i = first; i < verdicts.size(); ++i) verdicts[i].job = key.first;
+    std::vector<Verdict> own;
+    OfContext(of_context, own).judge();
+    for (Verdict& each : own) {
+      each.job = key.first;
+      verdicts.push_back(std::move(each));
+    }
   }
   std::ranges::stable_sort(verdicts, {}, [](const Verdict& each) {
     return std::tuple(static_cast<int>(each.kind), -each.seconds);

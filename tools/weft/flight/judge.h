@@ -18,6 +18,7 @@ struct Verdict {
   std::string text;    // one sentence for people
   double seconds = 0;  // how long they have waited
   std::string job{};
+  bool is_mutual = false;  // of waits: the culprits wait for those who wait, too
 };
 
 // The causes first. Empty: nobody waits for anybody.

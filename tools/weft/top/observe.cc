@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -224,6 +225,20 @@ RatedScene scene_of(const std::vector<const Part*>& parts, bool usual) {
   return scene;
 }
 
+// Of ranks that wait for each other: whether each has sent over its rails since the last look. Then their operation is on its
+// way, over rails that may be slow.
+bool all_send(const Verdict& verdict, const std::vector<RankRow>& rows) {
+  const auto sends = [&](Rank rank) {
+    return std::ranges::any_of(rows, [&](const RankRow& row) {
+      return row.job == verdict.job && row.rank == rank &&
+             std::ranges::any_of(row.rails,
+                                 [](const RailRow& rail) { return rail.bytes_per_s > 0; });
+    });
+  };
+  return std::ranges::all_of(verdict.culprits, sends) &&
+         std::ranges::all_of(verdict.waiting, sends);
+}
+
 std::string time_text(std::int64_t time_ns) {
   const std::time_t seconds = time_ns / static_cast<std::int64_t>(kNsPerS);
   std::tm parts{};
@@ -328,15 +343,21 @@ View Observer::next(std::vector<Part> parts) {
     view.time_ns = std::max(view.time_ns, part.time_ns);
     if (part.context.starts_with("job")) jobs[part.job].push_back(&part);
   }
-  for (const Verdict& verdict : judge(parts))
-    if (verdict.seconds >= kLeastWait_s || verdict.kind == Verdict::Kind::mismatch ||
-        verdict.kind == Verdict::Kind::failure)
-      view.causes.push_back({kKinds[static_cast<std::size_t>(verdict.kind)], verdict.job,
-                             verdict.culprits, "", 0, verdict.text});
   for (auto& [job, ranks] : jobs) {
     std::ranges::sort(ranks, {}, &Part::rank_in_job);
     look_at_job(ranks, view);
   }
+  std::vector<Cause> stand;
+  for (const Verdict& verdict : judge(parts)) {
+    const bool counts = verdict.seconds >= kLeastWait_s ||
+                        verdict.kind == Verdict::Kind::mismatch ||
+                        verdict.kind == Verdict::Kind::failure;
+    if (counts && !(verdict.is_mutual && all_send(verdict, view.ranks)))
+      stand.push_back({kKinds[static_cast<std::size_t>(verdict.kind)], verdict.job,
+                       verdict.culprits, "", 0, verdict.text});
+  }
+  view.causes.insert(view.causes.begin(), std::make_move_iterator(stand.begin()),
+                     std::make_move_iterator(stand.end()));
   for (RankRow& row : view.ranks)
     for (const Part& part : parts)
       if (part.job == row.job && part.rank_in_job == row.rank) row.names += part.names.size();

@@ -1,30 +1,24 @@
-// A thread that sleeps until somebody asks.
+// What is HTTP of it.
 #include "tools/weft/top/serve.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <mutex>
+#include <optional>
 #include <utility>
-#include <vector>
 
-#include "engine/bootstrap/bootstrap.h"
+#include "engine/answer/answer.h"
 
 namespace weft {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr int kPauseMs = 100;  // after accept() failed for lack of descriptors
 
 std::string response(std::string_view status, std::string_view type, std::string_view body,
                      bool with_body) {
@@ -62,13 +56,6 @@ Result<Address> address_of(const std::string& text) {
 
 class Server final : public MetricServer {
  public:
-  ~Server() override {
-    stops_.store(true, std::memory_order_release);
-    const std::uint64_t one = 1;
-    if (bell_.valid()) (void)!::write(bell_.get(), &one, sizeof one);
-    thread_.join();
-  }
-
   Status start(const std::string& where);
 
   void publish(std::string text) override {
@@ -78,29 +65,15 @@ class Server final : public MetricServer {
   [[nodiscard]] std::string address() const override { return address_; }
 
  private:
-  struct Client {
-    Fd socket;
-    std::string request;
-    std::string answer;
-    std::size_t sent = 0;
-    std::int64_t until_ns = 0;
-  };
-
   Status listen_at(const addrinfo& found);
   Status note_address();
-  void run();
-  void wait() const;
-  bool accept_clients();
-  bool serve(Client& client);
-  void read_request(Client& client);
+  [[nodiscard]] std::optional<std::string> answer_to(std::string_view request);
 
   std::string address_;
-  Fd listener_, bell_;
-  std::vector<Client> clients_;
+  Fd listener_;
   std::mutex mutex_;
   std::string metrics_;
-  std::atomic<bool> stops_{false};
-  Thread thread_;
+  std::unique_ptr<AnswerServer> server_;
 };
 
 Status Server::listen_at(const addrinfo& found) {
@@ -145,76 +118,23 @@ Status Server::start(const std::string& where) {
   if (!listens.ok())
     return Status(listens.code(), fmt::format("--prometheus {}: {}", where, listens.text()));
   WEFT_RETURN_IF_ERROR(note_address());
-  bell_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!bell_.valid()) return system_error("an eventfd", errno);
-  WEFT_ASSIGN(thread_, start_thread("weft-http", [this] { run(); }));
+  AnswerOptions answers{.thread_name = "weft-http",
+                        .most_clients = kMostClients,
+                        .most_bytes = kMostBytes,
+                        .question_ms = kPatienceMs,
+                        .answer_ms = kPatienceMs};
+  answers.answer = [this](std::string_view request) { return answer_to(request); };
+  WEFT_ASSIGN(server_, AnswerServer::start(std::move(listener_), std::move(answers)));
   return {};
 }
 
-void Server::run() {
-  while (!stops_.load(std::memory_order_acquire)) {
-    wait();
-    std::erase_if(clients_, [this, now = now_ns()](Client& client) {
-      return serve(client) || client.until_ns <= now;
-    });
-    if (!accept_clients()) (void)::poll(nullptr, 0, kPauseMs);
-  }
-}
-
-void Server::wait() const {
-  std::vector<pollfd> all{{bell_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-  int timeout_ms = -1;
-  for (const Client& client : clients_) {
-    all.push_back({client.socket.get(), client.answer.empty() ? short{POLLIN} : short{POLLOUT}, 0});
-    const int left = Deadline::at_ns(client.until_ns).left_ms();
-    timeout_ms = timeout_ms < 0 ? left : std::min(timeout_ms, left);
-  }
-  (void)::poll(all.data(), all.size(), timeout_ms);
-}
-
-// False: the system has no descriptor for the next one.
-bool Server::accept_clients() {
-  for (std::size_t taken = 0; taken < kMostClients; ++taken) {
-    Client client;
-    client.socket = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!client.socket.valid()) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      return errno == EAGAIN || errno == EWOULDBLOCK;
-    }
-    client.until_ns = Deadline::after_ms(kPatienceMs).ns();
-    if (clients_.size() == kMostClients) clients_.erase(clients_.begin());
-    clients_.push_back(std::move(client));
-  }
-  return true;
-}
-
-// Goes on with the client as far as it goes; whether it is done with.
-bool Server::serve(Client& client) {
-  if (client.answer.empty()) read_request(client);
-  if (client.answer.empty()) return !client.socket.valid();
-  while (client.sent < client.answer.size()) {
-    const ssize_t count = ::send(client.socket.get(), client.answer.data() + client.sent,
-                                 client.answer.size() - client.sent, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
-    client.sent += static_cast<std::size_t>(count);
-  }
-  return true;
-}
-
-// Once the head is there, or too long, there is an answer. A client that has gone has no socket.
-void Server::read_request(Client& client) {
-  std::array<char, 4096> bytes{};
-  const ssize_t got = ::recv(client.socket.get(), bytes.data(), bytes.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (got <= 0) return client.socket.reset();
-  client.request.append(bytes.data(), static_cast<std::size_t>(got));
-  const std::size_t end = client.request.find("\r\n\r\n");
-  if (end == std::string::npos && client.request.size() <= kMostBytes) return;
+// Once the head is there, or too long, there is an answer.
+std::optional<std::string> Server::answer_to(std::string_view request) {
+  const std::size_t end = request.find("\r\n\r\n");
+  if (end == std::string_view::npos && request.size() <= kMostBytes) return std::nullopt;
+  if (end == std::string_view::npos) return refusal("431 Request Header Fields Too Large");
   const std::lock_guard lock(mutex_);
-  client.answer = end == std::string::npos
-                      ? refusal("431 Request Header Fields Too Large")
-                      : http_answer(std::string_view(client.request).substr(0, end), metrics_);
+  return http_answer(request.substr(0, end), metrics_);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 //   server->publish(text);
 //
 // It answers GET and HEAD of /metrics, and / with a line that says so; all else is an error of HTTP. Each
-// connection is for one request and is closed then. One thread serves all.
+// connection is for one request (engine/answer).
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace weft {
 
 class MetricServer {
  public:
-  static constexpr std::size_t kMostClients = 16;    // a further one replaces the oldest
+  static constexpr std::size_t kMostClients = 16;
   static constexpr std::size_t kMostBytes = 8192;    // of a request's head
-  static constexpr std::int64_t kPatienceMs = 2000;  // for a client to ask and to take the answer
+  static constexpr std::int64_t kPatienceMs = 2000;  // for a client to ask, and to take the answer
 
   // "ADDRESS:PORT", "[ADDRESS]:PORT"; port 0: any. Errors name what was asked for.
   static Result<std::unique_ptr<MetricServer>> open(const std::string& address);
