@@ -56,6 +56,7 @@ class Failures final : public LaneObserver {
   // Looks at everything that could end the context.
   void check_liveness() override;
   Status check_unmatched(const LaneSlot& slot) override { return control_.find_unmatched(slot); }
+  Status check_sources() override { return control_.listen(); }
   void operation_failed(const Status& status, bool touched_output) override {
     fail(status, touched_output);
   }

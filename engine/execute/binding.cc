@@ -93,7 +93,7 @@ Status Execution::start_again(std::uint32_t operation, std::uint32_t epoch, doub
 // Starts the bound plan at its first step.
 Status Execution::run() {
   status_ = {};
-  touched_output_ = false;
+  touched_output_ = has_read_in_place_ = false;
   use_ = nullptr;
   imitated_form_ = PieceForm::payload;
   pc_ = 0;

@@ -280,6 +280,7 @@ bool Execution::load(Source& source) {
   }
   // After private memory, scratch may follow, which is in the shared heap whatever the way.
   const bool names_memory = head.form == PieceForm::view || head.form == PieceForm::process;
+  has_read_in_place_ |= names_memory || head.form == PieceForm::runs;
   if (source.edge == imitated_edge_ && names_memory && imitated_form_ != PieceForm::process)
     imitated_form_ = head.form;
   switch (head.form) {
@@ -482,8 +483,7 @@ void Execution::consume(Source& source, std::uint64_t bytes) {
   source.loaded = source.last;
 }
 
-// Takes the credit of each out-neighbor that sends no data to this rank. Returns true if all have
-// arrived.
+// Takes the credit of each out-neighbor that sends no data to this rank. Returns whether all are there.
 bool Execution::take_credits() {
   if (!check_graph_) return true;
   for (; credit_takes_ < out_.size(); ++credit_takes_) {

@@ -215,6 +215,8 @@ class Execution {
   [[nodiscard]] bool waits_for_this_core();
   // Whether any byte of the output may have been written.
   [[nodiscard]] bool touched_output() const { return touched_output_; }
+  // Whether it has read memory of other ranks, which they may change if they have failed.
+  [[nodiscard]] bool has_read_in_place() const { return has_read_in_place_; }
 
   // What the operation waits for: the data or the credit of a peer, or that a peer reads this
   // rank's data.
@@ -440,6 +442,7 @@ class Execution {
   Status status_;
   bool moved_ = false;
   bool touched_output_ = false;
+  bool has_read_in_place_ = false;
   const Plan* plan_ = nullptr;
   Call call_;
   bool check_graph_ = true;

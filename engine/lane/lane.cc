@@ -326,6 +326,10 @@ void Lane::finish(LaneSlot& slot) {
     if (Status strays = observer_.check_unmatched(slot); !strays.ok())
       slot.execution.fail(std::move(strays));
   }
+  if (slot.execution.has_read_in_place() && slot.execution.status().ok()) {
+    std::atomic_thread_fence(std::memory_order_acquire);  // what was read was read before
+    if (Status told = observer_.check_sources(); !told.ok()) slot.execution.fail(std::move(told));
+  }
   const Status& status = slot.execution.status();
   if (trace_.on())
     trace_.add(Event::operation_end, traced_number(slot), status.rank(),

@@ -49,6 +49,9 @@ class LaneObserver {
   // notice has arrived on its channel that belongs to no operation, because the ranks disagree about
   // one.
   virtual Status check_unmatched(const LaneSlot& slot) = 0;
+  // Called after an operation has read memory of other ranks, before it ends well. A rank tells that it has
+  // failed before its caller may change the memory, so an error that has come means that what was read may not be what was sent.
+  virtual Status check_sources() = 0;
   // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
 };

@@ -199,6 +199,28 @@ TEST(BadInput, PushSumWeightsThatMakeOrLoseMassAreRefused) {
   });
 }
 
+// A rank whose operation has failed may change its input, also before all others have read it in place.
+TEST(Errors, WhatAFailedRankMayHaveChangedIsNoResult) {
+  std::latch has_changed(1);
+  const auto statuses = outcomes(3, [&](Context& context) -> Status {
+    constexpr std::size_t kCount = 100'000;
+    const Rank rank = context.rank();
+    WEFT_RETURN_IF_ERROR(context.set_graph(
+        *Graph::from_edges(3, {{0, 1, 1.0}, {1, 2, 1.0}}, {1.0, 1.0, 1.0}, "chain")));
+    WEFT_RETURN_IF_ERROR(context.barrier());
+    Array<float> x(kCount, false), y(kCount, false);
+    const std::size_t count = rank == 0 ? kCount - 1 : kCount;
+    if (rank == 2) has_changed.wait();
+    const Status status = context.neighbor_allreduce(in(x.data(), count), out(y.data(), count));
+    if (rank == 1) {
+      std::fill_n(x.data(), kCount, 777.0F);
+      has_changed.count_down();
+    }
+    return status;
+  });
+  for (const Status& status : statuses) expect_names(status, Code::mismatch, {"rank 0"});
+}
+
 // By a cast, or from another language.
 TEST(Errors, NumbersThatNameNothingAreRefused) {
   run_job(2, [](Context& context) {
