@@ -69,30 +69,33 @@ Status Binder::allreduce(const Request& request, BoundCall& bound_call) {
   WEFT_RETURN_IF_ERROR(
       bind_reduction("allreduce", bound_call.call, x.type, request.op, config_.size));
   const Bits bits = bits_of(request, config_.bits);
-  WEFT_ASSIGN(const AllreduceAlgorithm algorithm,
-              algorithm_of(request, bits, x.count * size_of(x.type)));
-  WEFT_ASSIGN(const Layout* layout, machines_.layout_for(algorithm));
-  WEFT_RETURN_IF_ERROR(check_allreduce(algorithm, config_.size, *layout));
+  WEFT_ASSIGN(const Choice choice, choose(request.algorithm, bits, x.count * size_of(x.type)));
   PlanKey key;
   key.collective = Collective::allreduce;
-  key.algorithm = static_cast<std::uint8_t>(algorithm);
+  key.algorithm = static_cast<std::uint8_t>(choice.algorithm);
   key.bits = bits;
   key.is_narrow = bits == Bits::fixed && is_floating(x.type) && size_of(x.type) < sizeof(float);
   key.in_place = is_in_place(x, y);
   key.bytes = x.count * size_of(x.type);
   return plan_everybody(bound_call, key, [&] {
     return plan_allreduce(config_.rank, config_.size, key.bytes, Shape{key.in_place, key.is_narrow},
-                          algorithm, *layout, bits);
+                          choice.algorithm, *choice.layout, bits);
   });
 }
 
 // A request that names no algorithm takes that of WEFT_ALLREDUCE, where fixed bits allow it.
-Result<AllreduceAlgorithm> Binder::algorithm_of(const Request& request, Bits bits,
-                                                std::size_t bytes) {
+Result<Binder::Choice> Binder::choose(AllreduceAlgorithm asked, Bits bits, std::size_t bytes) {
   WEFT_RETURN_IF_ERROR(allreduce_table_.status());
-  if (request.algorithm != AllreduceAlgorithm::automatic || bits == Bits::fixed)
-    return request.algorithm;
-  return allreduce_table_->at(bytes);
+  const bool is_asked = asked != AllreduceAlgorithm::automatic || bits == Bits::fixed;
+  const AllreduceAlgorithm algorithm = is_asked ? asked : allreduce_table_->at(bytes);
+  WEFT_ASSIGN(const Layout* layout, machines_.layout_for(algorithm));
+  WEFT_RETURN_IF_ERROR(check_allreduce(algorithm, config_.size, *layout));
+  return Choice{algorithm, layout};
+}
+
+Status Binder::check_choice(AllreduceAlgorithm asked, Bits bits, std::size_t bytes) {
+  const bool is_free = asked == AllreduceAlgorithm::automatic && config_.allreduce.empty();
+  return is_free ? Status() : choose(asked, bits, bytes).status();
 }
 
 Status Binder::reduce(const Request& request, BoundCall& bound_call) {

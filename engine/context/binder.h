@@ -45,6 +45,9 @@ class Binder {
                                               BoundCall& bound_call, std::vector<Term>& weights);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
   [[nodiscard]] static Status check_allreduce_operands(const Request& request);
+  // Whether an allreduce of so many bytes can go by the algorithm that was asked for. All ranks find the
+  // same.
+  [[nodiscard]] Status check_choice(AllreduceAlgorithm asked, Bits bits, std::size_t bytes);
   // The connection to another rank. An error names the operation `what`.
   [[nodiscard]] Result<PeerConnection*> other_rank(std::string_view what, Rank rank);
 
@@ -58,7 +61,11 @@ class Binder {
   Status reduce(const Request& request, BoundCall& bound_call);
   Status broadcast(const Request& request, BoundCall& bound_call);
   Status barrier(BoundCall& bound_call);
-  Result<AllreduceAlgorithm> algorithm_of(const Request& request, Bits bits, std::size_t bytes);
+  struct Choice {
+    AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;
+    const Layout* layout = nullptr;
+  };
+  Result<Choice> choose(AllreduceAlgorithm asked, Bits bits, std::size_t bytes);
   // bind_parts.cc
   Status allgather(const Request& request, BoundCall& bound_call);
   Status reduce_scatter(const Request& request, BoundCall& bound_call);

@@ -46,6 +46,10 @@ class Context::Core::NamedHost final : public OnCore<weft::NamedHost> {
   [[nodiscard]] Trace& trace() override { return core_->trace_; }
 
   Status check(const Request& request) override;
+  Status check_choice(AllreduceAlgorithm asked, Bits bits, std::size_t bytes) override {
+    const Bits meant = bits == Bits::automatic ? this->bits() : bits;
+    return core_->binder_.check_choice(asked, meant, bytes);
+  }
   Result<std::shared_ptr<Operation>> begin(const Request& request, const How& how) override;
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
     scratch_.assign(1, static_cast<std::byte>(letter));
@@ -70,7 +74,14 @@ Status Context::Core::NamedHost::check(const Request& request) {
     const Lane::Hold hold(core_->lane_);
     WEFT_RETURN_IF_ERROR(core_->nccl_.job_of(request).status());
   }
-  if (request.collective == Collective::allreduce) return Binder::check_allreduce_operands(request);
+  if (request.collective == Collective::allreduce) {
+    WEFT_RETURN_IF_ERROR(Binder::check_allreduce_operands(request));
+    if (request.algorithm == AllreduceAlgorithm::automatic && core_->config_.allreduce.empty())
+      return {};
+    const Lane::Hold hold(core_->lane_);
+    return check_choice(request.algorithm, request.bits,
+                        request.input.count * size_of(request.input.type));
+  }
   if (request.collective == Collective::neighbor_allreduce ||
       request.collective == Collective::pair_average ||
       request.collective == Collective::group_average)

@@ -55,6 +55,18 @@ std::vector<std::size_t> shape_in_common(const Request& request) {
                    : std::vector<std::size_t>{rows, request.input.count / rows};
 }
 
+// Of parts that all ranks must give alike; 0: they are all of one size, which the size of the tensor tells.
+std::uint64_t digest_of_parts(const Request& request) {
+  const bool are_common = request.collective == Collective::allgather ||
+                          request.collective == Collective::reduce_scatter;
+  const std::span<const std::size_t> counts = request.counts;
+  const bool is_even = std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
+  if (!are_common || is_even) return 0;
+  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a over counts
+  for (const std::size_t count : counts) digest = (digest ^ count) * 0x100000001b3;
+  return digest | 1;
+}
+
 // `origin` tells requests from each other whose weights may differ. Those of one request agree on
 // every rank.
 std::uint64_t key_of(const NamedRequest& request, DataType type, std::size_t origin) {
@@ -127,7 +139,8 @@ NamedRequest named_request_of(const Work& work) {
   if (first.collective == Collective::barrier) return request;
   request.tensors.reserve(work.requests.size());
   for (const Request& each : work.requests)
-    request.tensors.push_back({type_of(each), common_count(each), shape_in_common(each)});
+    request.tensors.push_back(
+        {type_of(each), common_count(each), shape_in_common(each), digest_of_parts(each)});
   return request;
 }
 
@@ -305,9 +318,22 @@ void AllWorks::run(const AllDecided& decided) {
     for (const Run& each : batch.runs)
       if (each.tensor == 0 && each.work() != nullptr)
         timeline_.runs(*each.work(), batch.runs.size());
+    // The other ranks refuse the same batches. They do not know of an error of this rank alone.
+    if (const Status refused = check(batch, planned.bytes); !refused.ok()) {
+      end_all(batch, refused);
+      continue;
+    }
     if (const Status status = begin(batch, planned.bytes); !status.ok()) return host_.fail(status);
     running_.push_back(std::move(batch));
   }
+}
+
+// WEFT_ALLREDUCE may choose for a batch what it does not choose for its tensors.
+Status AllWorks::check(const Batch& batch, std::size_t bytes) {
+  const NamedRequest& common = batch.runs.front().of->request;
+  if (common.collective != Collective::allreduce || common.compression != Compression::none)
+    return {};
+  return host_.check_choice(common.algorithm, common.bits, bytes);
 }
 
 Status AllWorks::begin(Batch& batch, std::size_t bytes) {
@@ -416,6 +442,10 @@ void AllWorks::finish(Batch& batch) {
     batch.set->unpack();
     batch.set->give_back(buffers_);
   }
+  end_all(batch, status);
+}
+
+void AllWorks::end_all(const Batch& batch, const Status& status) {
   for (const Run& run : batch.runs)
     if (run.work() != nullptr) end_one(run.of->work, status);
 }

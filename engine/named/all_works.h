@@ -92,6 +92,7 @@ class AllWorks {
   // has decided.
   void decide(std::vector<Decision> decisions, std::int64_t now);
   void run(const AllDecided& decided);
+  [[nodiscard]] Status check(const Batch& batch, std::size_t bytes);
   [[nodiscard]] Status begin(Batch& batch, std::size_t bytes);
   [[nodiscard]] Status begin_alone(Batch& batch, const Request& request);
   [[nodiscard]] Status begin_set(Batch& batch, std::size_t bytes);
@@ -100,6 +101,7 @@ class AllWorks {
   template <typename Exchange>
   [[nodiscard]] Status exchange_residuals(Batch& batch, Exchange exchange);
   void finish(Batch& batch);
+  void end_all(const Batch& batch, const Status& status);
   void end_one(const std::shared_ptr<Work>& work, const Status& status);
   [[nodiscard]] std::shared_ptr<Work> work_of(const std::string& name) const;
 

@@ -44,6 +44,10 @@ class NamedHost : public MailHost {
   [[nodiscard]] virtual Status check(const Request& request) = 0;
 
   // The rest needs the lane's token.
+  // Whether an allreduce of so many bytes can go by the algorithm that was asked for. All ranks find the
+  // same.
+  [[nodiscard]] virtual Status check_choice(AllreduceAlgorithm asked, Bits bits,
+                                            std::size_t bytes) = 0;
   struct How {
     std::size_t piece_bytes =
         0;                 // of messages to other machines, at most; 0: as the interface takes them

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "scheduler/match/rounds.h"
 #include "scheduler/negotiate/negotiate.h"
 
 namespace weft::match {
@@ -27,7 +28,7 @@ enum class EntryKind : std::uint8_t {
 struct Entry {
   EntryKind kind = EntryKind::want;
   std::string name;
-  std::uint64_t round = 0;
+  Round round;  // of an item of a batch, the token alone: that of the want
   Collective collective = Collective::neighbor_allreduce;
   DataType type = DataType::f32;
   Compression compression = Compression::none;
@@ -50,7 +51,7 @@ class Outbox {
   void add(const Entry& entry);
   // A batch: the number of its names, and each of them.
   void add_batch(std::size_t names);
-  void add_item(const std::string& name, std::uint64_t round, double weight);
+  void add_item(const std::string& name, std::uint64_t token, double weight);
   [[nodiscard]] bool is_empty() const { return is_empty_; }
   [[nodiscard]] std::vector<std::byte> take() {
     is_empty_ = true;
@@ -59,6 +60,7 @@ class Outbox {
 
  private:
   void name(const std::string& name);
+  void round(const Round& round);
 
   negotiate::Writer writer_;
   bool is_empty_ = true;
@@ -94,6 +96,7 @@ class Inbox {
   [[nodiscard]] Entry next(negotiate::Reader& reader, int ranks);
   [[nodiscard]] Entry item(negotiate::Reader& reader);
   [[nodiscard]] std::string name(negotiate::Reader& reader);
+  [[nodiscard]] static Round round(negotiate::Reader& reader);
 
   std::vector<std::string> names_;  // by number
 };

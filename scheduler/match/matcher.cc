@@ -13,6 +13,8 @@ namespace {
 
 using match::Entry;
 using match::EntryKind;
+using match::Place;
+using match::Round;
 
 constexpr std::size_t kMostWants = 65'536;  // of rounds that have not begun, for each neighbor
 constexpr std::size_t kMostReported = 16;   // names in a report
@@ -45,15 +47,15 @@ EdgeMatcher::Pending* EdgeMatcher::find(const std::string& name) {
   return found == by_name_.end() ? nullptr : &found->second;
 }
 
-std::uint64_t EdgeMatcher::rounds_of(const std::string& name) const {
-  const auto found = rounds_.find(name);
-  return found == rounds_.end() ? 0 : found->second.count;
+Place EdgeMatcher::place_of(const Pending* pending, const Entry& entry) const {
+  const bool is_counted = pending != nullptr && pending->round.is_counted();
+  return is_counted ? rounds_.place(pending->round, entry.round)
+                    : rounds_.place(entry.name, entry.round);
 }
 
 Status EdgeMatcher::why_over(const Entry& entry, const Status& no_edge) const {
-  const auto found = rounds_.find(entry.name);
-  const bool has_failed = found != rounds_.end() && found->second.failed == entry.round;
-  return has_failed ? found->second.status : no_edge;
+  const Status failure = rounds_.failure(entry.name, entry.round);
+  return failure.ok() ? no_edge : failure;
 }
 
 Status EdgeMatcher::submit(MatchRequest request, std::int64_t now) {
@@ -63,9 +65,8 @@ Status EdgeMatcher::submit(MatchRequest request, std::int64_t now) {
     return Status(Code::invalid_argument,
                   fmt::format("{}: an operation of this name is pending", name));
   }
-  if (rounds_.size() >= kMostRounds) rounds_.clear();
   Pending& pending = at->second;
-  pending.round = rounds_[name].count++;
+  pending.round = request.is_of_all ? rounds_.begin(name) : rounds_.begin_uncounted();
   pending.request = std::move(request);
   pending.has_come.resize(pending.request.sources.size());
   pending.has_gone.resize(pending.request.destinations.size());
@@ -89,11 +90,13 @@ Status EdgeMatcher::submit(MatchRequest request, std::int64_t now) {
       line->wants.erase(wants);
       take_want(rank, entry);
     }
-    if (const auto skips = line->skips.find(name); skips != line->skips.end()) {
+    const auto [first, last] = line->skips.equal_range(name);
+    const std::multimap<std::string, Round> skips(first, last);
+    line->skips.erase(first, last);
+    for (const auto& skip : skips) {
       Entry entry;
       entry.name = name;
-      entry.round = skips->second;
-      line->skips.erase(skips);
+      entry.round = skip.second;
       take_skip(rank, entry);
     }
   }
@@ -118,12 +121,12 @@ void EdgeMatcher::want(Pending& pending, std::size_t source) {
 }
 
 // The destination's want has come, of this round there: the data may leave.
-void EdgeMatcher::serve(const Pending& pending, std::size_t destination, std::uint64_t round) {
+void EdgeMatcher::serve(const Pending& pending, std::size_t destination, std::uint64_t token) {
   const MatchRequest& request = pending.request;
   const NeighborWeight& to = request.destinations[destination];
   const std::size_t bytes = bytes_of(request, request.count);
   line_to(to.rank).ready.push_back(
-      {request.id, request.name, round, to.weight, bytes, request.priority});
+      {request.id, request.name, token, to.weight, bytes, request.priority});
 }
 
 Status EdgeMatcher::receive(Rank from, std::span<const std::byte> message, std::int64_t) {
@@ -149,7 +152,7 @@ Status EdgeMatcher::receive(Rank from, std::span<const std::byte> message, std::
         take_ask(from, entry);
         break;
       case EntryKind::refuse:
-        take_refusal(entry);
+        take_refusal(from, entry);
         break;
       case EntryKind::batch:
         items = entry.count;
@@ -192,9 +195,11 @@ Status EdgeMatcher::compare(const Pending& pending, Rank from, const Entry& entr
 
 void EdgeMatcher::take_want(Rank from, const Entry& entry) {
   Pending* const pending = find(entry.name);
-  const std::uint64_t rounds = rounds_of(entry.name);
-  const bool is_of_all = has<kOnGraph>(entry.collective);
-  if (is_of_all && entry.round + (pending != nullptr ? 1 : 0) < rounds) {
+  const bool is_of_all = entry.round.is_counted();
+  const Place place = is_of_all ? place_of(pending, entry) : Place::after;
+  const bool is_one_kind = pending != nullptr && pending->round.is_counted() == is_of_all;
+  const bool is_now = is_one_kind && (!is_of_all || place == Place::same);
+  if (!is_now && place != Place::after) {
     if (entry.may_skip) return;  // the word that there is nothing has crossed it
     const Status no_edge(Code::mismatch,
                          fmt::format("{}: rank {} expects data of rank {}, which has no edge to it",
@@ -202,14 +207,18 @@ void EdgeMatcher::take_want(Rank from, const Entry& entry) {
                          options_.rank);
     return refuse(from, entry.name, entry.round, why_over(entry, no_edge));
   }
-  const bool is_now = pending != nullptr && (!is_of_all || entry.round == pending->round);
-  const std::size_t at = is_now ? destination_of(pending->request, from) : 0;
-  const bool has_edge = is_now && at < pending->request.destinations.size();
+  // An operation of all ranks and one of some ranks are no pair, so their data do not leave.
+  const bool may_serve = pending != nullptr && (is_now || !is_one_kind);
+  const std::size_t at = may_serve ? destination_of(pending->request, from) : 0;
+  const bool has_edge = may_serve && at < pending->request.destinations.size();
   if (has_edge && !pending->has_gone[at]) {
-    if (const Status differs = compare(*pending, from, entry); !differs.ok())
-      return fail(entry.name, differs);
+    if (const Status differs = compare(*pending, from, entry); !differs.ok()) {
+      fail(entry.name, differs);
+      if (!is_one_kind) refuse(from, entry.name, entry.round, differs);
+      return;
+    }
     pending->has_gone[at] = true;
-    serve(*pending, at, entry.round);
+    serve(*pending, at, entry.round.token);
     if (--pending->open == 0) close(*pending);
     return;
   }
@@ -228,15 +237,15 @@ void EdgeMatcher::take_want(Rank from, const Entry& entry) {
 
 void EdgeMatcher::take_skip(Rank from, const Entry& entry) {
   Pending* const pending = find(entry.name);
-  if (pending == nullptr || entry.round > pending->round) {
-    if (pending != nullptr || entry.round >= rounds_of(entry.name))
-      line_to(from).skips[entry.name] = entry.round;
+  const Place place = place_of(pending, entry);
+  if (place == Place::after) {
+    line_to(from).skips.emplace(entry.name, entry.round);
     return;
   }
+  const bool is_now = pending != nullptr && pending->round.is_counted() && place == Place::same;
+  if (!is_now) return;
   const std::size_t at = source_of(pending->request, from);
-  if (entry.round != pending->round || at == pending->request.sources.size() ||
-      pending->has_come[at])
-    return;
+  if (at == pending->request.sources.size() || pending->has_come[at]) return;
   if (!pending->request.may_skip) {
     return fail(entry.name,
                 Status(Code::mismatch,
@@ -255,10 +264,10 @@ void EdgeMatcher::take_skip(Rank from, const Entry& entry) {
 // The peer has data for us, and no want. A want that is on its way answers it.
 void EdgeMatcher::take_ask(Rank from, const Entry& entry) {
   const Pending* const pending = find(entry.name);
-  const bool is_over = entry.round + (pending != nullptr ? 1 : 0) < rounds_of(entry.name);
-  const bool is_now = pending != nullptr && entry.round == pending->round;
+  const Place place = place_of(pending, entry);
+  const bool is_now = pending != nullptr && pending->round.is_counted() && place == Place::same;
   if (is_now && source_of(pending->request, from) < pending->request.sources.size()) return;
-  if (!is_now && !is_over) return;
+  if (place == Place::after) return;
   const Status status(Code::mismatch,
                       fmt::format("{}: rank {} sends to rank {}, which has no edge from it",
                                   entry.name, from, options_.rank),
@@ -267,18 +276,22 @@ void EdgeMatcher::take_ask(Rank from, const Entry& entry) {
   refuse(from, entry.name, entry.round, why_over(entry, status));
 }
 
-void EdgeMatcher::take_refusal(const Entry& entry) {
+void EdgeMatcher::take_refusal(Rank from, const Entry& entry) {
   const Pending* const pending = find(entry.name);
-  if (pending == nullptr) return;
-  if (pending->request.is_of_all && pending->round != entry.round) return;
-  fail(entry.name, Status(entry.code, entry.text, entry.rank));
+  if (pending == nullptr || pending->round.is_counted() != entry.round.is_counted()) return;
+  const MatchRequest& request = pending->request;
+  const bool is_ours = pending->round.is_counted()
+                           ? rounds_.place(pending->round, entry.round) == Place::same
+                           : source_of(request, from) < request.sources.size() ||
+                                 destination_of(request, from) < request.destinations.size();
+  if (is_ours) fail(entry.name, Status(entry.code, entry.text, entry.rank));
 }
 
 bool EdgeMatcher::take_item(Rank from, const Entry& entry) {
   ReceiveBatch::Item item;
   item.weight = entry.weight;
   Pending* const pending = find(entry.name);
-  const bool is_now = pending != nullptr && pending->round == entry.round;
+  const bool is_now = pending != nullptr && pending->round.token == entry.round.token;
   const std::size_t at = is_now ? source_of(pending->request, from) : 0;
   if (is_now && at < pending->request.sources.size() && !pending->has_come[at]) {
     item.id = pending->request.id;
@@ -288,7 +301,7 @@ bool EdgeMatcher::take_item(Rank from, const Entry& entry) {
     if (--pending->open == 0) close(*pending);
     return true;
   }
-  const auto orphan = orphans_.find({from, entry.name, entry.round});
+  const auto orphan = orphans_.find({from, entry.name, entry.round.token});
   if (orphan == orphans_.end()) return false;  // it was never wanted
   item.is_wanted = false;
   item.bytes = orphan->second;
@@ -307,10 +320,7 @@ void EdgeMatcher::fail(const std::string& name, const Status& status) {
   const auto found = by_name_.find(name);
   const Pending pending = std::move(found->second);
   by_name_.erase(found);
-  if (const auto rounds = rounds_.find(name); rounds != rounds_.end()) {
-    rounds->second.failed = pending.round;
-    rounds->second.status = status;
-  }
+  if (pending.round.is_counted()) rounds_.fail(name, pending.round, status);
   MatchEvent event;
   event.id = pending.request.id;
   event.status = status;
@@ -319,7 +329,7 @@ void EdgeMatcher::fail(const std::string& name, const Status& status) {
     const MatchRequest::Source& source = pending.request.sources[s];
     refuse(source.rank, name, pending.round, status);
     if (pending.has_come[s]) continue;
-    orphans_[{source.rank, name, pending.round}] = bytes_of(pending.request, source.count);
+    orphans_[{source.rank, name, pending.round.token}] = bytes_of(pending.request, source.count);
   }
   for (std::size_t d = 0; d < pending.has_gone.size(); ++d) {
     const Rank to = pending.request.destinations[d].rank;
@@ -331,7 +341,7 @@ void EdgeMatcher::fail(const std::string& name, const Status& status) {
   }
 }
 
-void EdgeMatcher::refuse(Rank to, const std::string& name, std::uint64_t round,
+void EdgeMatcher::refuse(Rank to, const std::string& name, const Round& round,
                          const Status& status) {
   Entry entry;
   entry.kind = EntryKind::refuse;
@@ -360,7 +370,7 @@ void EdgeMatcher::batch(Rank to, Line& line) {
     for (const FusePart& part : fused.parts) {
       const Line::Ready& each = line.ready[part.item];
       batch.ids.push_back(each.id);
-      line.out.add_item(each.name, each.round, each.weight);
+      line.out.add_item(each.name, each.token, each.weight);
     }
     sends_.push_back(std::move(batch));
   }

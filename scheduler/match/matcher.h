@@ -16,6 +16,7 @@
 
 #include "scheduler/fuse/fuse.h"
 #include "scheduler/match/letters.h"
+#include "scheduler/match/rounds.h"
 
 namespace weft {
 
@@ -51,6 +52,8 @@ struct MatchOptions {
   FuseLimits fusion{};
   // A sender whose data nobody wants asks why after so long.
   std::int64_t ask_ns = 100'000'000;
+  // Ranks may be half as many submissions apart (rounds.h).
+  std::uint64_t window = std::uint64_t{1} << 17;
 };
 
 // To be sent to this rank now, in this order, as one.
@@ -83,7 +86,7 @@ struct MatchMessage {
 
 class EdgeMatcher {
  public:
-  explicit EdgeMatcher(const MatchOptions& options) : options_(options) {}
+  explicit EdgeMatcher(const MatchOptions& options) : options_(options), rounds_(options.window) {}
 
   // invalid_argument if the name is pending.
   Status submit(MatchRequest request, std::int64_t now);
@@ -119,7 +122,7 @@ class EdgeMatcher {
 
   struct Pending {
     MatchRequest request;
-    std::uint64_t round = 0;
+    match::Round round;
     std::vector<bool> has_come;  // by source: announced or skipped
     std::vector<bool> has_gone;  // by destination: in a batch
     std::size_t open = 0;        // sources and destinations that are left
@@ -127,12 +130,12 @@ class EdgeMatcher {
   struct Line {
     match::Outbox out;
     match::Inbox in;
-    std::map<std::string, match::Entry> wants;   // of rounds that have not begun here
-    std::map<std::string, std::uint64_t> skips;  // the same
+    std::map<std::string, match::Entry> wants;       // of rounds that have not begun here
+    std::multimap<std::string, match::Round> skips;  // the same; who skips does not wait for us
     struct Ready {
       std::uint64_t id;
       std::string name;
-      std::uint64_t round;  // at the destination
+      std::uint64_t token;  // of the destination's want
       double weight;
       std::size_t bytes;
       int priority;
@@ -141,40 +144,31 @@ class EdgeMatcher {
   };
 
   Line& line_to(Rank rank);
-  void serve(const Pending& pending, std::size_t destination, std::uint64_t round);
+  void serve(const Pending& pending, std::size_t destination, std::uint64_t token);
   void want(Pending& pending, std::size_t source);
   void close(Pending& pending);
   void fail(const std::string& name, const Status& status);
-  void refuse(Rank to, const std::string& name, std::uint64_t round, const Status& status);
+  void refuse(Rank to, const std::string& name, const match::Round& round, const Status& status);
   void take_want(Rank from, const match::Entry& entry);
   void take_skip(Rank from, const match::Entry& entry);
   void take_ask(Rank from, const match::Entry& entry);
-  void take_refusal(const match::Entry& entry);
+  void take_refusal(Rank from, const match::Entry& entry);
   [[nodiscard]] bool take_item(Rank from, const match::Entry& entry);
   void ask(std::int64_t now);
   void batch(Rank to, Line& line);
   [[nodiscard]] Status compare(const Pending& pending, Rank from, const match::Entry& entry) const;
   [[nodiscard]] Pending* find(const std::string& name);
-  [[nodiscard]] std::uint64_t rounds_of(const std::string& name) const;
+  // Where the round of an entry is, seen from the latest one here.
+  [[nodiscard]] match::Place place_of(const Pending* pending, const match::Entry& entry) const;
   // Why a round that is over here serves nobody any more: it has failed, or there was no such edge.
   [[nodiscard]] Status why_over(const match::Entry& entry, const Status& no_edge) const;
 
   const MatchOptions options_;
   std::map<Rank, std::unique_ptr<Line>> lines_;
   std::unordered_map<std::string, Pending> by_name_;
-  // Submissions so far, and the last one that failed, if any did, with the reason. Neighbors that are
-  // late hear it.
-  struct Rounds {
-    std::uint64_t count = 0;
-    std::uint64_t failed = ~std::uint64_t{0};
-    Status status;
-  };
-  // By name. When there are kMostRounds names, they are all forgotten: ranks
-  // that submit the same names do so at the same submission.
-  static constexpr std::size_t kMostRounds = std::size_t{1} << 20;
-  std::unordered_map<std::string, Rounds> rounds_;
+  match::Rounds rounds_;
   // Bytes that a source may still send for an operation that has failed here, by source, name and
-  // round.
+  // token.
   std::map<std::tuple<Rank, std::string, std::uint64_t>, std::size_t> orphans_;
   std::vector<SendBatch> sends_;
   std::vector<ReceiveBatch> receives_;

@@ -44,8 +44,10 @@ Writer& Writer::request(const NamedRequest& request) {
   number(static_cast<std::uint64_t>(request.weights));
   number(static_cast<std::uint64_t>(std::int64_t{request.priority} - kLeastPriority));
   number(request.tensors.size());
-  for (const NamedTensor& tensor : request.tensors)
+  for (const NamedTensor& tensor : request.tensors) {
     number(static_cast<std::uint64_t>(tensor.type)).number(tensor.count).shape(tensor.shape);
+    number(tensor.parts);
+  }
   return *this;
 }
 
@@ -111,7 +113,7 @@ NamedRequest Reader::request(int ranks) {
   request.weights =
       static_cast<NamedWeights>(number(static_cast<std::uint64_t>(NamedWeights::several)));
   request.priority = static_cast<int>(static_cast<std::int64_t>(number(~0U)) + kLeastPriority);
-  const std::size_t tensors = length(3);
+  const std::size_t tensors = length(4);
   if (tensors > kMostTensors || static_cast<std::uint8_t>(request.collective) == 0)
     is_broken_ = true;
   for (std::size_t i = 0; i < tensors && !is_broken_; ++i) {
@@ -119,6 +121,7 @@ NamedRequest Reader::request(int ranks) {
     tensor.type = static_cast<DataType>(number(kDataTypes - 1));
     tensor.count = number(kMostCount);
     tensor.shape = shape();
+    tensor.parts = number();
     request.tensors.push_back(std::move(tensor));
   }
   return request;

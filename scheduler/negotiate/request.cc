@@ -62,6 +62,12 @@ Status compare(const NamedRequest& a, Rank rank_a, const NamedRequest& b, Rank r
         a.tensors.size() == 1 ? std::string("the tensor") : fmt::format("tensor {}", i);
     if (one.type != other.type || one.count != other.count)
       return differ(what, size_of(one), size_of(other));
+    if (one.parts != other.parts) {
+      return Status(Code::mismatch,
+                    fmt::format("{}: the counts of {} differ between ranks {} and {}", a.name, what,
+                                rank_a, rank_b),
+                    rank_b);
+    }
     if (are_different(one.shape, other.shape)) {
       return differ(fmt::format("the shape of {}", what), text_of_shape(one.shape),
                     text_of_shape(other.shape));

@@ -18,6 +18,8 @@ struct NamedTensor {
   std::size_t count = 0;
   // Extents, outermost first; empty: not known here, so not compared.
   std::vector<std::size_t> shape{};
+  std::uint64_t parts =
+      0;  // a digest of the sizes of its parts, where the ranks must give the same
   friend bool operator==(const NamedTensor&, const NamedTensor&) = default;
 };
 

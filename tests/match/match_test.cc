@@ -20,10 +20,16 @@ namespace {
 
 class Network {
  public:
-  Network(int size, std::uint64_t seed, std::size_t fusion_bytes = 4096) : random_(seed) {
+  Network(int size, std::uint64_t seed, std::size_t fusion_bytes = 4096,
+          std::uint64_t window = 1 << 17)
+      : random_(seed) {
     for (int rank = 0; rank < size; ++rank) {
-      matchers_.push_back(std::make_unique<EdgeMatcher>(MatchOptions{
-          .rank = rank, .size = size, .fusion = {fusion_bytes, fusion_bytes}, .ask_ns = 1000}));
+      matchers_.push_back(
+          std::make_unique<EdgeMatcher>(MatchOptions{.rank = rank,
+                                                     .size = size,
+                                                     .fusion = {fusion_bytes, fusion_bytes},
+                                                     .ask_ns = 1000,
+                                                     .window = window}));
     }
     open_.resize(static_cast<std::size_t>(size));
     ended_.resize(static_cast<std::size_t>(size));
@@ -212,6 +218,151 @@ TEST_P(Sizes, RanksInTheirOwnOrdersAndRoundsEndEveryName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Sizes, testing::Values(2, 3, 5, 8, 17, 32));
+
+MatchRequest of_some(MatchRequest request) {
+  request.collective = Collective::pair_average;
+  request.is_of_all = false;
+  return request;
+}
+
+// Ranks 0 and 1 use the name for an operation of theirs, before rank 2 hears of it.
+TEST(Match, OperationsOfSomeRanksAreNoRoundsOfTheGraph) {
+  Network network(3, 1);
+  const auto on_graph = [&](int rank) {
+    ASSERT_TRUE(network.submit(rank, exchange("x", {(rank + 2) % 3}, {(rank + 1) % 3})).ok());
+  };
+  for (int round = 0; round < 2; ++round) {
+    on_graph(2);
+    for (const int rank : {0, 1})
+      ASSERT_TRUE(network.submit(rank, of_some(exchange("x", {1 - rank}, {1 - rank}))).ok());
+    network.settle();
+    network.pass(1'000'000);
+    network.settle();
+    for (const int rank : {0, 1}) on_graph(rank);
+    network.settle();
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(network.errors(rank).empty()) << network.errors(rank).front();
+    EXPECT_EQ(network.ended(rank).size(), rank == 2 ? 2U : 4U);
+  }
+  network.expect_streams_agree();
+}
+
+TEST(Match, AnOperationOfSomeRanksIsNoneOfTheGraph) {
+  for (const bool sends : {false, true}) {
+    for (const bool is_first : {false, true}) {
+      Network network(2, 1);
+      MatchRequest some = sends ? exchange("x", {}, {1}) : exchange("x", {1}, {});
+      some.collective = Collective::send;
+      some.is_of_all = false;
+      if (is_first) ASSERT_TRUE(network.submit(0, some).ok());
+      if (is_first) network.settle();
+      ASSERT_TRUE(network.submit(1, exchange("x", {0}, {0})).ok());
+      network.settle();
+      if (!is_first) ASSERT_TRUE(network.submit(0, some).ok());
+      network.settle();
+      for (const int rank : {0, 1}) {
+        ASSERT_EQ(network.errors(rank).size(), 1U);
+        EXPECT_NE(network.errors(rank)[0].find("neighbor_allreduce"), std::string::npos);
+      }
+    }
+  }
+}
+
+// Rank 0 leaves rank 1 out, and does not wait for it.
+TEST(Match, ALateRankHearsOfEachRoundThatLeftItOut) {
+  Network network(2, 1);
+  for (int round = 0; round < 3; ++round) {
+    MatchRequest request = exchange("x", {}, {});
+    request.skipped = {1};
+    ASSERT_TRUE(network.submit(0, request).ok());
+  }
+  network.settle();
+  for (std::size_t round = 1; round <= 3; ++round) {
+    MatchRequest request = exchange("x", {0}, {});
+    request.may_skip = true;
+    ASSERT_TRUE(network.submit(1, request).ok());
+    network.settle();
+    EXPECT_EQ(network.ended(1).size(), round);
+  }
+}
+
+// Each step has names of its own, one that comes in each step, and some that are forgotten in between, or
+// at some ranks only. The ranks have an order, and the steps a graph, of their own.
+TEST(Match, NamesAreForgottenWithoutHarm) {
+  constexpr int kSize = 4;
+  constexpr int kSteps = 400;
+  constexpr std::uint64_t kWindow = 64;
+  Network network(kSize, 7, 4096, kWindow);
+  std::mt19937_64& random = network.random();
+  std::size_t submitted = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<std::string> names{"x"};
+    for (int i = 0; i < 9; ++i) names.push_back(fmt::format("s{}.{}", step, i));
+    for (const int period : {2, 7, 12, 13, 19, 20, 45})  // windows are 6 to 7 steps
+      if (step % period == 0) names.push_back(fmt::format("p{}", period));
+    submitted += names.size();
+    const Digraph graph(kSize, 0.4, random);
+    std::vector<std::vector<std::string>> left(kSize, names);
+    for (auto& each : left) std::ranges::shuffle(each, random);
+    while (std::ranges::any_of(left, [](const auto& each) { return !each.empty(); })) {
+      const auto rank = static_cast<std::size_t>(random() % kSize);
+      if (left[rank].empty()) continue;
+      ASSERT_TRUE(network
+                      .submit(static_cast<int>(rank),
+                              exchange(left[rank].back(), graph.in[rank], graph.out[rank]))
+                      .ok());
+      left[rank].pop_back();
+      network.step(static_cast<int>(rank));
+      if (random() % 2 == 0) network.deliver_one();
+    }
+    network.settle();
+    for (int rank = 0; rank < kSize; ++rank) {
+      ASSERT_TRUE(network.errors(rank).empty()) << step << ": " << network.errors(rank).front();
+      ASSERT_EQ(network.ended(rank).size(), submitted) << network.matcher(rank).waiting();
+    }
+  }
+  network.expect_streams_agree();
+}
+
+// Two ranks whose orders differ by half a window at most say the same of any two submissions of a name.
+TEST(Match, RoundsAreComparedAfterNamesAreForgotten) {
+  constexpr std::uint64_t kWindow = 64;
+  constexpr int kRanks = 3;
+  std::mt19937_64 random(3);
+  std::vector<std::string> all;
+  for (int at = 0; at < 60'000; ++at) all.push_back(fmt::format("once {}", at));
+  for (std::size_t name = 0; name < 60; ++name) {
+    std::size_t at = random() % 4000;
+    for (; at < all.size(); at += 1 + random() % (5 * kWindow)) all[at] = fmt::format("n{}", name);
+  }
+  std::vector<match::Rounds> ranks;
+  std::vector<std::map<std::string, std::vector<match::Round>>> found(kRanks);
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    match::Rounds& rounds = ranks.emplace_back(kWindow);
+    std::vector<std::string> own = all;
+    constexpr std::ptrdiff_t kBlock = kWindow / 2;
+    for (auto block = own.begin(); own.end() - block >= kBlock; block += kBlock)
+      std::shuffle(block, block + kBlock, random);
+    for (const std::string& name : own) found[rank][name].push_back(rounds.begin(name));
+    EXPECT_LE(rounds.known(), 6 * kWindow + 2);
+  }
+  int compared = 0;
+  for (const auto& [name, own] : found[0]) {
+    for (std::size_t rank = 1; rank < kRanks; ++rank) {
+      const std::vector<match::Round>& its = found[rank].at(name);
+      ASSERT_EQ(own.size(), its.size());
+      for (std::size_t k = 0; k < own.size(); ++k) {
+        const auto place = [&](std::size_t other) { return ranks[0].place(own[k], its[other]); };
+        ASSERT_EQ(place(k), match::Place::same) << name << " " << k;
+        if (k > 0) ASSERT_EQ(place(k - 1), match::Place::before) << name << " " << k;
+        if (k + 1 < own.size()) ASSERT_EQ(place(k + 1), match::Place::after) << name << " " << k;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, 100'000);
+}
 
 TEST(Match, WhatIsReadyTogetherTravelsTogether) {
   Network network(2, 1);

@@ -118,6 +118,100 @@ TEST_P(NamedErrors, ARankThatLeavesIsNamedAtOnce) {
   }
 }
 
+TEST_P(NamedErrors, WhatNoRanksCanRunIsRefusedAndOthersGoOn) {
+  run(3, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    double x = 1;
+    double y = 0;
+    Request request{.collective = Collective::allreduce,
+                    .input = in(&x, 1),
+                    .output = out(&y, 1),
+                    .op = ReduceOp::sum};
+    for (const AllreduceAlgorithm algorithm :
+         {AllreduceAlgorithm::torus, AllreduceAlgorithm::bcube}) {
+      request.algorithm = algorithm;
+      const Result<Handle> started = named->start("w", request);
+      expect_names(started.status(), Code::invalid_argument,
+                   {std::string(name(algorithm)).c_str()});
+    }
+    request.algorithm = AllreduceAlgorithm::automatic;
+    expect_ok(named->run("w", request));
+    EXPECT_EQ(y, 3.0);
+    expect_ok(named->end());
+  });
+}
+
+// WEFT_ALLREDUCE chooses an algorithm for two tensors together that it does not choose for one.
+TEST(NamedErrorsOfOneMachine, ABatchThatNoRanksCanRunEndsAlone) {
+  Config config = test_config();
+  config.allreduce = "direct:64,torus";
+  run_job(
+      3,
+      [](Context& context) {
+        Result<Named> named = context.named();
+        ASSERT_TRUE(named.ok());
+        const std::vector<float> x(32, 1.0F);
+        std::vector<float> y(32);
+        std::vector<Request> group;
+        for (const std::size_t at : {0, 16}) {
+          group.push_back({.collective = Collective::allreduce,
+                           .input = in(&x[at], 16),
+                           .output = out(&y[at], 16),
+                           .op = ReduceOp::sum});
+        }
+        Result<Handle> started = named->start_group("group", group);
+        ASSERT_TRUE(started.ok());
+        expect_names(started->wait(), Code::invalid_argument, {"torus"});
+        expect_ok(named->run("one", group.front()));
+        EXPECT_TRUE(holds(y.data(), 16, 3.0F));
+        expect_ok(named->end());
+      },
+      config);
+}
+
+TEST_P(NamedErrors, CountsThatDifferFailOnAllRanksAndOthersGoOn) {
+  run(3, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    const auto rank = static_cast<std::size_t>(context.rank());
+    std::vector<double> x(8, 1.0), y(8);
+    std::vector<std::size_t> counts(3, 3);
+    counts[rank] = 2;
+    Request request{.collective = Collective::allgather,
+                    .input = in(x.data(), 2),
+                    .output = out(y.data(), 8),
+                    .counts = counts};
+    expect_names(named->run("w", request), Code::mismatch, {"w: ", "counts", "rank"});
+    counts = {2, 3, 3};
+    request.input.count = counts[rank];
+    expect_ok(named->run("w", request));
+    EXPECT_TRUE(holds(y.data(), 8, 1.0));
+    expect_ok(named->end());
+  });
+}
+
+// A name of some ranks, then of all.
+TEST_P(NamedErrors, ANameOfSomeRanksIsFreeForTheGraphAfterwards) {
+  run(3, [](Context& context) {
+    Result<Named> named = context.named();
+    ASSERT_TRUE(named.ok());
+    double x = context.rank();
+    double y = -1;
+    if (context.rank() < 2) {
+      expect_ok(named->run("x", {.collective = Collective::pair_average,
+                                 .input = in(&x, 1),
+                                 .output = out(&y, 1),
+                                 .peer = 1 - context.rank()}));
+      EXPECT_EQ(y, 0.5);
+    }
+    expect_ok(named->set_graph(*fully_connected_graph(3)));
+    expect_ok(named->neighbor_allreduce("x", in(&x, 1), out(&y, 1)));
+    EXPECT_NEAR(y, 1.0, 1e-12);
+    expect_ok(named->end());
+  });
+}
+
 TEST_P(NamedErrors, DifferentGraphsFailAtBothEnds) {
   run(3, [](Context& context) {
     Result<Named> named = context.named();
