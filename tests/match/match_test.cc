@@ -255,11 +255,15 @@ TEST(Match, AnOperationOfSomeRanksIsNoneOfTheGraph) {
       MatchRequest some = sends ? exchange("x", {}, {1}) : exchange("x", {1}, {});
       some.collective = Collective::send;
       some.is_of_all = false;
-      if (is_first) ASSERT_TRUE(network.submit(0, some).ok());
-      if (is_first) network.settle();
+      if (is_first) {
+        ASSERT_TRUE(network.submit(0, some).ok());
+        network.settle();
+      }
       ASSERT_TRUE(network.submit(1, exchange("x", {0}, {0})).ok());
       network.settle();
-      if (!is_first) ASSERT_TRUE(network.submit(0, some).ok());
+      if (!is_first) {
+        ASSERT_TRUE(network.submit(0, some).ok());
+      }
       network.settle();
       for (const int rank : {0, 1}) {
         ASSERT_EQ(network.errors(rank).size(), 1U);
@@ -355,8 +359,12 @@ TEST(Match, RoundsAreComparedAfterNamesAreForgotten) {
       for (std::size_t k = 0; k < own.size(); ++k) {
         const auto place = [&](std::size_t other) { return ranks[0].place(own[k], its[other]); };
         ASSERT_EQ(place(k), match::Place::same) << name << " " << k;
-        if (k > 0) ASSERT_EQ(place(k - 1), match::Place::before) << name << " " << k;
-        if (k + 1 < own.size()) ASSERT_EQ(place(k + 1), match::Place::after) << name << " " << k;
+        if (k > 0) {
+          ASSERT_EQ(place(k - 1), match::Place::before) << name << " " << k;
+        }
+        if (k + 1 < own.size()) {
+          ASSERT_EQ(place(k + 1), match::Place::after) << name << " " << k;
+        }
         ++compared;
       }
     }
