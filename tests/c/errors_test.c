@@ -44,8 +44,8 @@ static void bad_requests(weft_context* context) {
   request.operation = 256 + WEFT_ALLREDUCE;
   INVALID(weft_run(context, &request), "operation is 259");
   request = sum_of(&x, &y);
-  request.type = 13;
-  INVALID(weft_run(context, &request), "type is 13, which is no data type");
+  request.type = 15;
+  INVALID(weft_run(context, &request), "type is 15, which is no data type");
   request = sum_of(&x, &y);
   request.op = -1;
   INVALID(weft_run(context, &request), "op is -1, which is no operator");
