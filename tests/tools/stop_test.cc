@@ -72,7 +72,7 @@ TEST(Stop, PerfKeepsItsRows) {
   const Ran ran =
       interrupt_weft(fmt::format("perf allreduce --ranks 2 --seconds 0.2 --sizes {} --json {}",
                                  repeated("64", 1000), folder.path("rows.json")),
-                     " 64 ");
+                     "    64 ");  // of a row, and no time of the head
   EXPECT_EQ(ran.exit_status, 130) << all_of(ran);
   const int rows = rows_in(folder.content("rows.json"));
   EXPECT_GE(rows, 1);
