@@ -75,6 +75,12 @@ Status Rows::json(std::string_view line) const {
   return has_json() ? write_now(file_.get(), std::string(line) + '\n', name_) : Status();
 }
 
+// Whoever sees the text may end the command by Ctrl-C, which keeps what was printed.
+Status Rows::row(std::string_view text, std::string_view json) const {
+  WEFT_RETURN_IF_ERROR(this->json(json));
+  return this->text(text);
+}
+
 Status Rows::close() {
   if (!has_json() || !has_text()) return {};
   return std::fclose(file_.release()) == 0 ? Status() : cannot_write(name_, errno);

@@ -30,6 +30,8 @@ class Rows {
   // Dropped where there is no place for it.
   [[nodiscard]] Status text(std::string_view text) const;
   [[nodiscard]] Status json(std::string_view line) const;
+  // Both, of one row.
+  [[nodiscard]] Status row(std::string_view text, std::string_view json) const;
   // After all rows: whether the file system has them.
   [[nodiscard]] Status close();
 

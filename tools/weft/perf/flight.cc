@@ -71,9 +71,9 @@ class FlightPerf {
     const double each = median(together.laps_us) / asked.in_flight;
     const double alone = median(singly.laps_us) / asked.in_flight;
     const double speedup = paired_ratio(singly, together);
-    WEFT_RETURN_IF_ERROR(rows_.text(fmt::format(
+    const std::string text = fmt::format(
         "{} x {}: {:.2f} us each in flight together, {:.2f} us one at a time: {:.2f} times\n",
-        asked.in_flight, bytes_text(bytes), each, alone, speedup)));
+        asked.in_flight, bytes_text(bytes), each, alone, speedup);
     const nlohmann::ordered_json object{{"op", asked.operation},
                                         {"graph", asked.graph},
                                         {"ranks", asked.ranks},
@@ -83,7 +83,7 @@ class FlightPerf {
                                         {"p50_us", each},
                                         {"single_p50_us", alone},
                                         {"in_flight_speedup", speedup}};
-    return rows_.json(object.dump());
+    return rows_.row(text, object.dump());
   }
 
   const PerfOptions& options_;

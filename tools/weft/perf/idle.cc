@@ -36,14 +36,14 @@ void come_to_rest() {
 }
 
 Status print(const PerfOptions& options, double share, Rows& rows) {
-  WEFT_RETURN_IF_ERROR(
-      rows.text(fmt::format("an idle engine uses at most {:.3f}% of a core ({} ranks, {} s)\n",
-                            share * 100, options.asked.ranks, options.asked.seconds)));
+  const std::string text =
+      fmt::format("an idle engine uses at most {:.3f}% of a core ({} ranks, {} s)\n", share * 100,
+                  options.asked.ranks, options.asked.seconds);
   const nlohmann::ordered_json object{{"op", "idle"},
                                       {"ranks", options.asked.ranks},
                                       {"seconds", options.asked.seconds},
                                       {"core_share", share}};
-  WEFT_RETURN_IF_ERROR(rows.json(object.dump()));
+  WEFT_RETURN_IF_ERROR(rows.row(text, object.dump()));
   return rows.close();
 }
 

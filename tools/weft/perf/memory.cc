@@ -57,10 +57,10 @@ Result<Held> most_held(const Graph& graph, const Config& config) {
 }
 
 Status print(const std::string& graph, int ranks, int degree, const Held& held, const Rows& rows) {
-  WEFT_RETURN_IF_ERROR(
-      rows.text(fmt::format("{:>14} {:>6} {:>7} {:>6} {:>12} {:>10} {:>10}\n", graph, ranks, degree,
-                            held.peers, held.endpoint_bytes, held.scratch_bytes,
-                            held.endpoint_bytes / std::max<std::size_t>(held.peers, 1))));
+  const std::string text =
+      fmt::format("{:>14} {:>6} {:>7} {:>6} {:>12} {:>10} {:>10}\n", graph, ranks, degree,
+                  held.peers, held.endpoint_bytes, held.scratch_bytes,
+                  held.endpoint_bytes / std::max<std::size_t>(held.peers, 1));
   const nlohmann::ordered_json object{{"op", "memory_use"},
                                       {"graph", graph},
                                       {"ranks", ranks},
@@ -68,7 +68,7 @@ Status print(const std::string& graph, int ranks, int degree, const Held& held, 
                                       {"peers", held.peers},
                                       {"endpoint_bytes", held.endpoint_bytes},
                                       {"scratch_bytes", held.scratch_bytes}};
-  return rows.json(object.dump());
+  return rows.row(text, object.dump());
 }
 
 }  // namespace

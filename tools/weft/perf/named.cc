@@ -312,7 +312,6 @@ class NamedPerf {
         costs.control_bytes, costs.coordinator_messages);
     text += fmt::format("  {}; batches by names:{}\n", way.kind().about, histogram(costs));
     if (way.kind().is_tuned) text += fmt::format("  {}\n", costs.settings);
-    WEFT_RETURN_IF_ERROR(rows_.text(text));
     const nlohmann::ordered_json object{{"op", "named"},
                                         {"set", options_.tensors->name},
                                         {"way", way.kind().name},
@@ -332,7 +331,7 @@ class NamedPerf {
                                         {"coordinator_messages", costs.coordinator_messages},
                                         {"batches_by_names", costs.batches_by_names},
                                         {"settings", costs.settings}};
-    return rows_.json(object.dump());
+    return rows_.row(text, object.dump());
   }
 
   static std::string histogram(const Way::Costs& costs) {

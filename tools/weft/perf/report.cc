@@ -84,11 +84,11 @@ Status Report::head() const {
 }
 
 Status Report::row(const Row& row) {
-  WEFT_RETURN_IF_ERROR(rows_.text(text(row) + '\n'));
+  drawn_.push_back(json(row));
+  WEFT_RETURN_IF_ERROR(rows_.row(text(row) + '\n', drawn_.back()));
   if (rows_.has_text() && !row.no_limit.empty())
     fmt::print(stderr, "weft perf: no limit: {}\n", row.no_limit);
-  drawn_.push_back(json(row));
-  return rows_.json(drawn_.back());
+  return {};
 }
 
 Status Report::done() {

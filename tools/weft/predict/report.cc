@@ -137,14 +137,13 @@ Status PredictReport::advice(const PredictRow& row, const RowAdvice& advice) con
 }
 
 Status PredictReport::row(const PredictRow& row, const RowAdvice* advice) const {
-  WEFT_RETURN_IF_ERROR(rows_.text(text(row, advice)));
   nlohmann::ordered_json json = json_of(row, compute_us_);
   if (explains_) {
     json["phases"] = json_of(row.phases);
     json["links"] = json_of(row.links);
     json["advised"] = advice == nullptr ? nlohmann::ordered_json() : json_of(*advice);
   }
-  return rows_.json(json.dump());
+  return rows_.row(text(row, advice), json.dump());
 }
 
 std::string PredictReport::text(const PredictRow& row, const RowAdvice* advice) const {
