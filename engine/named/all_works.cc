@@ -62,9 +62,7 @@ std::uint64_t digest_of_parts(const Request& request) {
   const std::span<const std::size_t> counts = request.counts;
   const bool is_even = std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
   if (!are_common || is_even) return 0;
-  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a over counts
-  for (const std::size_t count : counts) digest = (digest ^ count) * 0x100000001b3;
-  return digest | 1;
+  return fnv1a64({reinterpret_cast<const char*>(counts.data()), counts.size_bytes()}) | 1;
 }
 
 // `origin` tells requests from each other whose weights may differ. Those of one request agree on

@@ -29,18 +29,15 @@ static void test_bits(const struct ranks* all) {
 }
 
 static void test_types(const struct ranks* all) {
-  const uint16_t half = 0x3C00, bfloat = 0x3F80;  // 1.0
-  uint16_t y16 = 0;
-  OK(weft_allreduce(all->context, &half, &y16, 1, WEFT_F16, WEFT_AVERAGE));
-  CHECK(y16 == half);
-  OK(weft_allreduce(all->context, &bfloat, &y16, 1, WEFT_BF16, WEFT_AVERAGE));
-  CHECK(y16 == bfloat);
-  const uint8_t e4m3 = 0x38, e5m2 = 0x3C;  // 1.0
-  uint8_t float8 = 0;
-  OK(weft_allreduce(all->context, &e4m3, &float8, 1, WEFT_E4M3, WEFT_AVERAGE));
-  CHECK(float8 == e4m3);
-  OK(weft_allreduce(all->context, &e5m2, &float8, 1, WEFT_E5M2, WEFT_AVERAGE));
-  CHECK(float8 == e5m2);
+  static const struct {
+    weft_data_type type;
+    uint16_t one;  // 1.0, in the low byte alone of FP8
+  } kFloats[] = {{WEFT_F16, 0x3C00}, {WEFT_BF16, 0x3F80}, {WEFT_E4M3, 0x38}, {WEFT_E5M2, 0x3C}};
+  for (size_t i = 0; i < sizeof kFloats / sizeof *kFloats; ++i) {
+    uint16_t y = 0;
+    OK(weft_allreduce(all->context, &kFloats[i].one, &y, 1, kFloats[i].type, WEFT_AVERAGE));
+    CHECK(y == kFloats[i].one);
+  }
   const int64_t x64 = INT64_C(-5000000000);
   int64_t y64 = 0;
   OK(weft_allreduce(all->context, &x64, &y64, 1, WEFT_I64, WEFT_SUM));

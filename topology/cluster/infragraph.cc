@@ -15,6 +15,7 @@
 #include <set>
 
 #include "topology/cluster/fabric.h"
+#include "topology/json/json.h"
 #include "verbs/device/device.h"
 
 namespace weft {
@@ -61,24 +62,15 @@ struct Slice {
   }
 };
 
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 class InfragraphReader {
  public:
   explicit InfragraphReader(std::string name) : name_(std::move(name)) {}
 
   Result<Cluster> read(const std::string& text) {
-    bool is_deep = false;
-    const auto check = [&is_deep](int depth, json::parse_event_t, json&) {
-      is_deep |= depth > kDeepest;
-      return !is_deep;
-    };
-    const json document = json::parse(text, check, false);
-    if (is_deep || !document.is_object())
+    const std::optional<json> parsed = parse_json(text, kDeepest);
+    if (!parsed || !parsed->is_object())
       return wrong("is no JSON, or is cut short or nested too deep");
+    const json& document = *parsed;
     WEFT_RETURN_IF_ERROR(
         each(document, "devices", [&](const json& from) { return add_device(from); }));
     for (const auto& [device, found] : devices_) {

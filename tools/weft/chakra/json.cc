@@ -1,4 +1,6 @@
 // The form in JSON, by the names that Chakra's own reader takes.
+#include "topology/json/json.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -20,11 +22,6 @@ std::optional<std::int64_t> number_of(const json& node, const char* key) {
   const auto found = node.find(key);
   if (found == node.end() || !found->is_number_integer()) return std::nullopt;
   return found->get<std::int64_t>();
-}
-
-std::string text_of(const json& node, const char* key) {
-  const auto found = node.find(key);
-  return found != node.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 Result<ChakraNode> node_of(const json& from) {
@@ -60,16 +57,11 @@ Result<ChakraNode> node_of(const json& from) {
 }  // namespace
 
 Result<std::vector<ChakraNode>> chakra_nodes_of_json(const std::string& text) {
-  bool is_deep = false;
-  const auto check = [&is_deep](int depth, json::parse_event_t, json&) {
-    is_deep |= depth > kDeepest;
-    return !is_deep;
-  };
-  const json document = json::parse(text, check, false);
-  if (is_deep || !document.is_object())
+  const std::optional<json> document = parse_json(text, kDeepest);
+  if (!document || !document->is_object())
     return invalid("is no JSON, or is cut short or nested too deep");
-  const auto graph = document.find("workload_graph");
-  if (graph == document.end() || !graph->is_array()) return invalid("has no workload_graph");
+  const auto graph = document->find("workload_graph");
+  if (graph == document->end() || !graph->is_array()) return invalid("has no workload_graph");
   std::vector<ChakraNode> nodes;
   for (const json& each : *graph) {
     Result<ChakraNode> node = node_of(each);

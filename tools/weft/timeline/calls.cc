@@ -8,6 +8,7 @@
 
 #include "scheduler/vocabulary/vocabulary.h"
 #include "tools/weft/chakra/chakra.h"
+#include "topology/json/json.h"
 
 namespace weft {
 namespace {
@@ -16,11 +17,6 @@ using nlohmann::json;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;  // that a Chakra trace has here
 constexpr std::uint64_t kMostPeer = 0xffff;
-
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::optional<std::uint64_t> number_of(const json& object, const char* key) {
   const auto found = object.find(key);

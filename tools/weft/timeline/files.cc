@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "topology/json/json.h"
 #include "topology/text/text.h"
 
 namespace weft {
@@ -51,23 +52,6 @@ bool is_event(const json& event) {
   return has_number(event, "ts") || (*phase == "M" && !event.contains("ts"));
 }
 
-// The document; nothing if it is none, or goes down deeper than a timeline does.
-std::optional<json> parsed(const std::string& text) {
-  bool is_deep = false;
-  const auto check = [&is_deep](int depth, json::parse_event_t, json&) {
-    is_deep |= depth > kDeepest;
-    return !is_deep;
-  };
-  json document = json::parse(text, check, false);
-  if (is_deep || document.is_discarded()) return std::nullopt;
-  return document;
-}
-
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 // What the file says about its context. False: it cannot be understood.
 bool take_context(const json& about, TimelineFile& file) {
   const auto ranks = about.find("ranks");
@@ -96,7 +80,7 @@ std::string label(const std::string& path) {
 Result<TimelineFile> read_timeline(const std::string& path) {
   const Result<std::string> text = read_text(path, kMostFile);
   if (!text.ok()) return Status(Code::invalid_argument, std::string(text.status().text()));
-  std::optional<json> document = parsed(*text);
+  std::optional<json> document = parse_json(*text, kDeepest);
   if (!document) return invalid(path, "is no JSON, or is nested deeper than a timeline");
   if (!document->is_object()) return invalid(path, "is no timeline");
   const auto about = document->find("otherData");

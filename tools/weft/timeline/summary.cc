@@ -11,6 +11,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "topology/json/json.h"
+
 namespace weft {
 namespace {
 
@@ -19,11 +21,6 @@ using Named = std::map<std::string, std::vector<double>>;
 
 constexpr std::array<std::string_view, 3> kPhases = {"queued", "agreed on", "run"};
 constexpr std::size_t kMostNames = 5;  // that are shown, the slowest ones
-
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 double number_of(const json& object, const char* key) {
   const auto found = object.find(key);
