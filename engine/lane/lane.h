@@ -193,7 +193,7 @@ class Lane {
   [[nodiscard]] TraceRing& trace() { return trace_; }
   // The latest operations; none of a lane that runs parts of them.
   [[nodiscard]] const FlightRing& flight() const { return flight_; }
-  void recall_hook(FlightText& to) const { steps_.recall(to); }
+  void recall_hook(FlightText& to) const { steps_.recall_pending(to); }
   // Takes a turn of the networks, and advances the operation of one slot.
   void advance_once(LaneSlot& slot);
   // Does what can be done now, for a caller that looks at the peers' messages itself.

@@ -43,8 +43,8 @@ class Steps {
   }
 
   // What the hook has in the flight recorder.
-  void recall(FlightText& to) const {
-    if (hook_ != nullptr) hook_->recall(to);
+  void recall_pending(FlightText& to) const {
+    if (hook_ != nullptr) hook_->recall_pending(to);
   }
   [[nodiscard]] bool is_empty() const { return steps_.empty(); }
   // Whether nothing here waits for anybody.

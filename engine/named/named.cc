@@ -219,7 +219,7 @@ void NamedObject::collect(Metrics& to) {
                found.batches_by_names, found.fused + found.batches_by_names.front());
 }
 
-void NamedObject::recall(FlightText& to) {
+void NamedObject::recall_pending(FlightText& to) {
   all_.recall(to);
   neighbors_.recall(to);
   const std::lock_guard lock(mutex_);

@@ -55,7 +55,7 @@ class NamedObject final : public ProgressHook, private MetricSource {
   [[nodiscard]] bool is_idle() const override;
   [[nodiscard]] std::int64_t next_ns() const override;
   void abandon(const Status& why) override;
-  void recall(FlightText& to) override;
+  void recall_pending(FlightText& to) override;
 
  private:
   void collect(Metrics& to) override;

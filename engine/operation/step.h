@@ -51,8 +51,9 @@ class ProgressHook {
   [[nodiscard]] virtual std::int64_t next_ns() const = 0;
   // The lane has failed: everything ends with this error.
   virtual void abandon(const Status& why) = 0;
-  // Adds what it works on to the flight recorder's dump.
-  virtual void recall(FlightText& /*to*/) {}
+  // Adds what it works on to the flight recorder's dump. Its name differs from MetricSource::recall(),
+  // which takes the lane's token: a class may be both.
+  virtual void recall_pending(FlightText& /*to*/) {}
 };
 
 }  // namespace weft

@@ -132,6 +132,9 @@ TEST(Flight, SaysWhoLacksAName) {
           verdicts[0].text.find("rank 1 has not submitted \"grad.7\" (allreduce), which rank 0"),
           std::string::npos)
           << verdicts[0].text;
+      const std::string text = flight();
+      const std::string_view record = R"({"name":"grad.7",)";
+      EXPECT_EQ(text.find(record), text.rfind(record)) << text;  // recalled by its context alone
     }
     expect_ok(named->allreduce("grad.7", in(&x, 1), out(&y, 1)));
     expect_ok(named->end());
