@@ -77,6 +77,7 @@ Status Binder::allreduce(const Request& request, BoundCall& bound_call) {
   key.is_narrow = bits == Bits::fixed && is_floating(x.type) && size_of(x.type) < sizeof(float);
   key.in_place = is_in_place(x, y);
   key.bytes = x.count * size_of(x.type);
+  key.left = machines_.left_number();
   return plan_everybody(bound_call, key, [&] {
     return plan_allreduce(config_.rank, config_.size, key.bytes, Shape{key.in_place, key.is_narrow},
                           choice.algorithm, *choice.layout, bits);

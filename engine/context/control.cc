@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/context/live_rails.h"
+
 namespace weft {
 namespace {
 
@@ -51,6 +53,7 @@ WireHeader Control::header_of(NoticeKind kind) const {
 }
 
 Status Control::listen() {
+  if (rails_ != nullptr) rails_->advance();
   for (int answered = 0; answered < kMostAnswers; ++answered) {
     Result<Endpoint*> asked = lane_.interface().attention();
     if (!asked.ok()) {
@@ -72,6 +75,8 @@ Status Control::listen_to(PeerConnection& connection) {
     if (notice.header == nullptr) return {};
     const WireHeader header = *notice.header;
     const Status told = is_failure(header) ? failure_in(notice, connection.rank) : Status();
+    if (header.kind == NoticeKind::rails && rails_ != nullptr)
+      rails_->hear(connection.rank, notice);
     endpoint.release(kControlChannel);
     WEFT_RETURN_IF_ERROR(told);
     if (header.kind == NoticeKind::query) WEFT_RETURN_IF_ERROR(answer(connection, header));

@@ -12,6 +12,8 @@
 
 namespace weft {
 
+class LiveRails;
+
 // Belongs to the holder of the lane's token.
 class Control {
  public:
@@ -19,8 +21,9 @@ class Control {
     std::uint32_t job = 0;
     std::uint16_t context = 0;
   };
-  Control(const Config& config, Identity identity, Lane& lane, Peers& peers)
-      : config_(config), identity_(identity), lane_(lane), peers_(peers) {}
+  // `rails`: who hears of rails; null on side lanes.
+  Control(const Config& config, Identity identity, Lane& lane, Peers& peers, LiveRails* rails)
+      : config_(config), identity_(identity), lane_(lane), peers_(peers), rails_(rails) {}
 
   // Reads the control notices that have arrived. Returns an error if a peer reports a failure, or
   // if a query shows that the peer and this rank disagree about an operation.
@@ -48,6 +51,7 @@ class Control {
   const Identity identity_;
   Lane& lane_;
   Peers& peers_;
+  LiveRails* const rails_;
   std::vector<Execution::Missing> missing_;  // scratch
   bool is_deaf_ = false;  // a rank that asked for attention could not be reached; said once
 };

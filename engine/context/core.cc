@@ -46,8 +46,8 @@ LaneOptions with_reducer(LaneOptions options, const std::shared_ptr<GpuBell>& be
 }  // namespace
 
 Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,
-                    const LaneOptions& lane, OpenedInterfaces opened, std::size_t most_lanes,
-                    Extra extra)
+                    const AddressBook& addresses, const LaneOptions& lane, OpenedInterfaces opened,
+                    std::size_t most_lanes, Extra extra)
     : config_(config),
       rank_map_(std::move(rank_map)),
       number_(number),
@@ -58,11 +58,13 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       machines_(config_, rank_map_, number,
                 [this](const Status& policies) { machines_read(policies); }),
       rails_(config_, machines_, std::move(opened.rails), std::move(opened.reasons)),
-      peers_(config_, AddressBook(rank_map_, number), lane_.interface(), rails_, membership_),
+      peers_(config_, addresses, lane_.interface(), rails_, membership_),
       plans_(peers_, trace_, lane_, [this] { return sides_.are_idle(); }),
       edges_(config_, peers_, *exponential_graph(config.size)),
       binder_(config_, plans_, peers_, edges_, machines_, machine_graph_),
-      control_(config_, {interface_options(config).job, number}, lane_, peers_),
+      live_rails_(config_, interface_options(config).job, number, lane_, peers_, machines_,
+                  rails_.opened(), [this] { return learn_addresses(); }),
+      control_(config_, {interface_options(config).job, number}, lane_, peers_, &live_rails_),
       first_failure_([this] { wake(); }),
       failures_(config_, rank_map_, lane_, control_, &rails_, membership_, first_failure_),
       repeats_(lane_.admission().channels()),
@@ -159,8 +161,8 @@ Result<std::shared_ptr<Context::Core>> Context::Core::open_and_join(const Config
   machine.cores = cores_here(config);
   machine.tuning = tuning_of(config);
   const LaneOptions lane = lane_options(config, number, voice, opened);
-  std::shared_ptr<Core> core(new Core(config, rank_map, number, std::move(hardware), lane,
-                                      std::move(opened), lanes, extra));
+  std::shared_ptr<Core> core(new Core(config, rank_map, number, std::move(hardware), addresses,
+                                      lane, std::move(opened), lanes, extra));
   machine.nccl = core->nccl_.could();
   WEFT_RETURN_IF_ERROR(core->join(std::move(machine)));
   return core;
@@ -240,6 +242,12 @@ void Context::Core::wake() {
   sides_.wake();
 }
 
+Status Context::Core::learn_addresses() {
+  WEFT_RETURN_IF_ERROR(peers_.addresses().learn());
+  for (const auto& side : sides_.all()) WEFT_RETURN_IF_ERROR(side->peers().addresses().learn());
+  return {};
+}
+
 std::string Context::Core::context_name() const {
   const std::string& prefix = rank_map_.prefix();
   const std::string name = prefix.empty() ? "job" : prefix;
@@ -292,6 +300,14 @@ Status Context::Core::why_not(const Asked& asked) const {
                              name(asked.request.collective)));
 }
 
+Status Context::Core::ready(const Asked& asked) {
+  if (!may_begin(asked)) return why_not(asked);
+  if (!live_rails_.concerns(asked.request)) return {};
+  if (const Status told = control_.listen(); !told.ok()) failures_.fail(told);
+  WEFT_RETURN_IF_ERROR(live_rails_.settle());
+  return may_begin(asked) ? Status() : why_not(asked);
+}
+
 LaneSlot* Context::Core::slot_bound_to(const Asked& asked) {
   if (!lane_.admission().is_next_slot_free()) return nullptr;
   LaneSlot& next = lane_.admission().next_slot();
@@ -320,7 +336,7 @@ Status Context::Core::begin(const Asked& asked, const std::shared_ptr<Operation>
 
 Status Context::Core::run(const Asked& asked) {
   const Lane::Hold hold(lane_);
-  if (!may_begin(asked)) return why_not(asked);
+  WEFT_RETURN_IF_ERROR(ready(asked));
   if (LaneSlot* const bound = slot_bound_to(asked)) return lane_.repeat(*bound);
   std::shared_ptr<Operation> operation = lane_.blocking_operation();
   if (Status status = begin(asked, operation); !status.ok()) {
@@ -333,7 +349,7 @@ Status Context::Core::run(const Asked& asked) {
 Result<Handle> Context::Core::start(const Asked& asked) {
   std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
   const Lane::Hold hold(lane_);
-  if (!may_begin(asked)) return why_not(asked);
+  WEFT_RETURN_IF_ERROR(ready(asked));
   WEFT_RETURN_IF_ERROR(lane_.start_thread());
   if (LaneSlot* const bound = slot_bound_to(asked)) {
     lane_.repeat(*bound, operation);
@@ -347,7 +363,7 @@ Result<Handle> Context::Core::start(const Asked& asked) {
 
 Result<std::optional<Handle>> Context::Core::run_for(const Asked& asked, std::int64_t patience_ns) {
   const Lane::Hold hold(lane_);
-  if (!may_begin(asked)) return why_not(asked);
+  WEFT_RETURN_IF_ERROR(ready(asked));
   const std::int64_t end_ns = now_ns() + patience_ns;
   std::shared_ptr<Operation> operation;
   Status status;

@@ -11,6 +11,7 @@
 //   Binder         from a Request to what an execution needs; DeviceBinder: with operands in GPU memory
 //   Windows        the windows, by name; engine/window has what they do
 //   Mail           engine/mail: small messages between ranks, for operations by name
+//   LiveRails      what is left of all ranks' rails, for plans
 //   Control        notices between ranks that belong to no operation
 //   Failures       deaths, deadlines and errors, which end the context, and FirstFailure: which of
 //                  them was the first on any lane
@@ -31,6 +32,7 @@
 #include "engine/context/context.h"
 #include "engine/context/device_binder.h"
 #include "engine/context/failures.h"
+#include "engine/context/live_rails.h"
 #include "engine/context/nccl_jobs.h"
 #include "engine/context/prepared_call.h"
 #include "engine/context/recording.h"
@@ -132,7 +134,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   class GroupHost;  // partial.cc
 
   Core(const Config& config, RankMap rank_map, std::uint16_t number, Hardware hardware,
-       const LaneOptions& lane, OpenedInterfaces opened, std::size_t most_lanes, Extra extra);
+       const AddressBook& addresses, const LaneOptions& lane, OpenedInterfaces opened,
+       std::size_t most_lanes, Extra extra);
   static Result<std::shared_ptr<Core>> open_at(Config config, const RankMap& rank_map,
                                                std::uint16_t number, Hardware hardware,
                                                Extra extra = Extra::none);
@@ -150,6 +153,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
                              asked.prepared->last()->done.load(std::memory_order_acquire));
   }
   Status why_not(const Asked& asked) const;
+  // Settles by which rails the call is planned, if that matters. An error if it may not begin.
+  Status ready(const Asked& asked);
   [[nodiscard]] DeviceBinder::Operations operations();
   Status bind(const Request& request, Operation& operation, const DeviceBinder::How& how);
   // The slot that runs the call by running its last operation once more; null: none does.
@@ -170,6 +175,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   // Into the file of WEFT_FLIGHT.
   void write_flight(const Status& failure);
   void wake();
+  // Gets what connecting to the others needs (AddressBook::learn).
+  Status learn_addresses();
   // Called when the machine records of all ranks have been read. `policies` is an error if two
   // ranks have different rail policies.
   void machines_read(const Status& policies);
@@ -193,6 +200,7 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   GraphEdges edges_;
   MachineGraph machine_graph_;
   Binder binder_;
+  LiveRails live_rails_;
   Control control_;
   FirstFailure first_failure_;
   Failures failures_;

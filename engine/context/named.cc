@@ -50,6 +50,7 @@ class Context::Core::NamedHost final : public OnCore<weft::NamedHost> {
     const Bits meant = bits == Bits::automatic ? this->bits() : bits;
     return core_->binder_.check_choice(asked, meant, bytes);
   }
+  bool holds_back() override { return core_->live_rails_.holds(); }
   Result<std::shared_ptr<Operation>> begin(const Request& request, const How& how) override;
   void send(Rank to, named::Letter letter, std::span<const std::byte> message) override {
     scratch_.assign(1, static_cast<std::byte>(letter));
@@ -97,6 +98,7 @@ Status Context::Core::NamedHost::check(const Request& request) {
 Result<std::shared_ptr<Operation>> Context::Core::NamedHost::begin(const Request& request,
                                                                    const How& how) {
   if (core_->has_failed()) return core_->lane_.failure();
+  if (core_->live_rails_.concerns(request)) WEFT_RETURN_IF_ERROR(core_->live_rails_.adopt());
   std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
   WEFT_RETURN_IF_ERROR(
       core_->bind(request, *operation, {.by_nccl = how.by_nccl, .is_there = true}));

@@ -23,7 +23,22 @@ Status AddressBook::tell(std::string address) const {
   return rank_map_.put(key_of(rank_map_.rank()), std::move(address));
 }
 
+Status AddressBook::learn() const {
+  std::vector<std::string> addresses;
+  for (Rank rank = 0; rank < rank_map_.size(); ++rank) {
+    WEFT_ASSIGN(std::string address, address_of_joined(rank));
+    addresses.push_back(std::move(address));
+  }
+  const std::lock_guard lock(known_->mutex);
+  known_->addresses = std::move(addresses);
+  return {};
+}
+
 Result<std::string> AddressBook::address_of(Rank rank, std::int64_t patience_ms) const {
+  {
+    const std::lock_guard lock(known_->mutex);
+    if (!known_->addresses.empty()) return known_->addresses[static_cast<std::size_t>(rank)];
+  }
   return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(patience_ms));
 }
 

@@ -21,7 +21,7 @@
 
 namespace weft {
 
-// The addresses of the ranks' interfaces in the store. A value; thread safe as the store is.
+// The addresses of the ranks' interfaces in the store. Thread safe; copies share what learn() got.
 class AddressBook {
  public:
   // `lane`: the number of the lane whose interfaces these are.
@@ -34,13 +34,21 @@ class AddressBook {
   // The same of a rank that has been heard of, and so has put its address. Waits for the answer of the
   // rendezvous alone, so that a rank that is stopped with it holds nobody up.
   [[nodiscard]] Result<std::string> address_of_joined(Rank rank) const;
+  // Gets the addresses of all ranks, which must have joined. Connecting to them does not need the store
+  // after that.
+  [[nodiscard]] Status learn() const;
 
  private:
+  struct Known {
+    std::mutex mutex;
+    std::vector<std::string> addresses;  // by rank; empty: not learned
+  };
   [[nodiscard]] std::string key_of(Rank rank) const;
 
   RankMap rank_map_;
   std::uint16_t context_;
   std::size_t lane_;
+  std::shared_ptr<Known> known_ = std::make_shared<Known>();
 };
 
 // Belongs to the holder of the lane's token, except has_left().

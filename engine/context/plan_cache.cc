@@ -31,6 +31,7 @@ std::size_t PlanCache::Hash::operator()(const PlanKey& key) const {
   mix(std::uint64_t{key.in} << 32 | key.out);
   mix(std::uint64_t{key.position} << 32 | static_cast<std::uint32_t>(key.root));
   mix(key.bytes);
+  mix(key.left);
   return hash;
 }
 

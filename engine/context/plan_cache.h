@@ -36,6 +36,7 @@ struct PlanKey {
   bool has_mean = false;   // MeanInput::of_machine
   std::uint32_t in = 0, out = 0, position = 0;
   Rank root = kNoRank;
+  std::uint32_t left = 0;  // MachineTable::left_number
   std::uint64_t bytes = 0;
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };

@@ -157,6 +157,9 @@ void Context::Core::collect_rails(Metrics& to) {
     to.gauge("weft_rail_lost_paths", "Paths over a rail that do not work now.", labels,
              static_cast<std::uint64_t>(rail.lost));
   }
+  to.counter("weft_plans_for_rails_total",
+             "How often the ranks agreed on plans for the rails that are left.", metric_labels(),
+             live_rails_.changes());
   constexpr std::int64_t kNsPerMs = 1'000'000;
   std::map<Rank, std::int64_t> waits;
   for (LaneSlot* slot : lane_.running()) {

@@ -23,7 +23,7 @@ SideLane::SideLane(const LaneSurroundings& around, AddressBook addresses,
             std::move(interface), trace, around.membership, failures_),
       peers_(around.config, std::move(addresses), lane_.interface(), around.rails,
              around.membership, Peers::Watching::others_do),
-      control_(around.config, around.identity, lane_, peers_),
+      control_(around.config, around.identity, lane_, peers_, nullptr),
       failures_(around.config, around.rank_map, lane_, control_, nullptr, around.membership,
                 around.first_failure) {}
 

@@ -77,6 +77,13 @@ Result<const Machines*> MachineTable::read_by(Deadline deadline) {
   return &*machines_;
 }
 
+Status MachineTable::set_left(std::vector<double> left) {
+  WEFT_RETURN_IF_ERROR(get().status());
+  machines_->layout.left = std::move(left);
+  ++left_number_;
+  return {};
+}
+
 Result<const Layout*> MachineTable::layout_for(AllreduceAlgorithm algorithm) {
   static const Layout kTogether;
   const bool is_wanted = needs_layout(algorithm) || config_.transports.networks();

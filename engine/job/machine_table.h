@@ -4,6 +4,7 @@
 // waits only for ranks that have not joined.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -44,6 +45,10 @@ class MachineTable {
   // networks, ranks that turn out to be on one machine get the same layout, so all ranks plan
   // alike.
   [[nodiscard]] Result<const Layout*> layout_for(AllreduceAlgorithm algorithm);
+  // From now on the layout has this (Layout::left). Reads the records that are missing.
+  [[nodiscard]] Status set_left(std::vector<double> left);
+  // How often it was set: part of the keys of plans.
+  [[nodiscard]] std::uint32_t left_number() const { return left_number_; }
 
  private:
   [[nodiscard]] std::string key_of(Rank rank) const;
@@ -54,6 +59,7 @@ class MachineTable {
   const std::function<void(const Status&)> on_read_;
   std::vector<MachineRecord> records_;
   std::optional<Machines> machines_;
+  std::uint32_t left_number_ = 0;
   Status hierarchical_;
 };
 

@@ -326,7 +326,8 @@ void Lane::finish(LaneSlot& slot) {
     if (Status strays = observer_.check_unmatched(slot); !strays.ok())
       slot.execution.fail(std::move(strays));
   }
-  if (slot.execution.has_read_in_place() && slot.execution.status().ok()) {
+  const Code code = slot.execution.status().code();
+  if (slot.execution.has_read_in_place() && (code == Code::ok || code == Code::mismatch)) {
     std::atomic_thread_fence(std::memory_order_acquire);  // what was read was read before
     if (Status told = observer_.check_sources(); !told.ok()) slot.execution.fail(std::move(told));
   }
@@ -510,6 +511,10 @@ Status Lane::repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::sha
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   hand_over();
   return {};
+}
+
+void Lane::drive_until(const std::function<bool()>& done, std::int64_t end_ns) {
+  wait_until(done, end_ns);
 }
 
 void Lane::drive_until_none_of_all(const std::function<bool()>& others_idle) {

@@ -49,8 +49,9 @@ class LaneObserver {
   // notice has arrived on its channel that belongs to no operation, because the ranks disagree about
   // one.
   virtual Status check_unmatched(const LaneSlot& slot) = 0;
-  // Called after an operation has read memory of other ranks, before it ends well. A rank tells that it has
-  // failed before its caller may change the memory, so an error that has come means that what was read may not be what was sent.
+  // Called after an operation has read memory of other ranks, before it ends well, or with a mismatch in
+  // what was read. A rank tells that it has failed before its caller may change the memory, so an error that
+  // has come means that what was read may not be what was sent.
   virtual Status check_sources() = 0;
   // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
@@ -137,8 +138,9 @@ class Lane {
   // `rest`, of the lane `self`.
   Status repeat_until_ns(LaneSlot& slot, std::int64_t end_ns, const std::shared_ptr<Lane>& self,
                          std::shared_ptr<Operation>& rest);
-  // Drives the lane until no operation of all ranks is in flight and `others_idle()` holds, or the
-  // lane has failed.
+  // Drives the lane until done() holds, which it does at `end_ns` at the latest.
+  void drive_until(const std::function<bool()>& done, std::int64_t end_ns);
+  // The same until no operation of all ranks is in flight and `others_idle()` holds, or the lane has failed.
   void drive_until_none_of_all(const std::function<bool()>& others_idle);
   // Starts the thread, if the lane has one.
   Status start_thread() { return options_.has_thread ? thread_.start() : Status(); }

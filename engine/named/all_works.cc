@@ -229,10 +229,12 @@ bool AllWorks::advance(std::int64_t now) {
   negotiator_.step(now);
   send_messages();
   bool moved = false;
-  for (Negotiator::Cycle& cycle : negotiator_.take_decisions()) {
-    moved = true;
-    if (cycle.told != 0) tuning_.follow(cycle.told);
-    decide(std::move(cycle.decisions), now);
+  if (!host_.holds_back()) {
+    for (Negotiator::Cycle& cycle : negotiator_.take_decisions()) {
+      moved = true;
+      if (cycle.told != 0) tuning_.follow(cycle.told);
+      decide(std::move(cycle.decisions), now);
+    }
   }
   for (std::size_t i = 0; i < running_.size();) {
     if (!running_[i].operation->done.load(std::memory_order_acquire)) {

@@ -56,6 +56,8 @@ class NamedHost : public MailHost {
     // Where the operands are, if they are in several runs: then in place of the request's.
     Runs input{}, output{};
   };
+  // Whether the ranks agree on something before the next operation can begin.
+  [[nodiscard]] virtual bool holds_back() = 0;
   // Begins an operation in the common order; send and recv begin in the order of their streams. What
   // it reads is there already.
   [[nodiscard]] virtual Result<std::shared_ptr<Operation>> begin(const Request& request,

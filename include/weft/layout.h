@@ -17,6 +17,9 @@ struct Layout {
   // By rank: the rail that is near the rank and that as few other ranks as possible use; or
   // kAnyRail if there is none. Empty: no distances are known.
   std::vector<int> near = {};
+  // By rank: how much of the rate of its rails is left, above 0 and at most 1, where some have been lost.
+  // Empty: all of it.
+  std::vector<double> left = {};
 
   [[nodiscard]] int machine_of(Rank rank) const {
     return machine.empty() ? 0 : machine[static_cast<std::size_t>(rank)];

@@ -133,8 +133,11 @@ Planned plan_allreduce(Rank rank, int size, std::size_t bytes, Shape shape,
     std::string reason = fmt::format("{} bytes on {} ranks: asked for by name", bytes, size);
     return plan_by({algorithm, std::move(reason)}, rank, size, bytes, shape, layout);
   }
-  if (bits != Bits::fixed)
+  if (bits != Bits::fixed) {
+    if (const auto pieces = uneven_pieces(bytes, layout))
+      return plan_allreduce_uneven(rank, bytes, shape, layout, *pieces);
     return plan_by(choose_allreduce(size, bytes, layout), rank, size, bytes, shape, layout);
+  }
   AllreduceChoice choice = choose_in_rank_order(size, bytes, layout);
   if (choice.algorithm == AllreduceAlgorithm::split && is_chain_better(size, bytes, shape, layout))
     return plan_allreduce_chain(rank, bytes, shape, layout, choice.reason);

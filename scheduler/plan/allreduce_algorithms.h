@@ -2,7 +2,10 @@
 // get the same bits, because each block is combined in one defined order, wherever that happens.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "scheduler/plan/plan.h"
 
@@ -24,6 +27,17 @@ struct AllreduceChoice {
 [[nodiscard]] constexpr bool sums_in_rank_order(AllreduceAlgorithm algorithm) {
   return algorithm == AllreduceAlgorithm::direct || algorithm == AllreduceAlgorithm::split;
 }
+
+// The piece that each machine sums: units cuts[m] to cuts[m+1] of the last cut's.
+struct UnevenPieces {
+  std::vector<std::uint32_t> cuts;
+  std::uint32_t turns;
+  double time;  // of equal pieces' time, as far as rails count
+};
+// nullopt: equal pieces do, and the usual choice holds.
+[[nodiscard]] std::optional<UnevenPieces> uneven_pieces(std::size_t bytes, const Layout& layout);
+[[nodiscard]] Planned plan_allreduce_uneven(Rank rank, std::size_t bytes, Shape shape,
+                                            const Layout& layout, const UnevenPieces& pieces);
 
 [[nodiscard]] Planned plan_allreduce_direct(Rank rank, int size, Shape shape, std::string reason);
 [[nodiscard]] Planned plan_allreduce_split(Rank rank, int size, Shape shape, std::string reason);

@@ -101,6 +101,56 @@ TEST(AllreduceChoice, AllRanksChooseTheSame) {
   }
 }
 
+Layout layout_of_machines(const std::vector<int>& ranks) {
+  Layout layout;
+  for (int machine = 0; machine < std::ssize(ranks); ++machine)
+    layout.machine.insert(layout.machine.end(), static_cast<std::size_t>(ranks[machine]), machine);
+  layout.rails = 2;
+  return layout;
+}
+
+TEST(AllreduceUneven, IsRightWhateverIsLeftOfTheRails) {
+  constexpr std::size_t kBytes = 64 << 20;
+  for (const std::vector<int>& machines : std::vector<std::vector<int>>{
+           {1, 1, 1}, {1, 1, 1, 1}, {2, 2, 2}, {1, 2, 3}, {4, 2, 2, 4, 1}, std::vector(16, 1)}) {
+    Layout layout = layout_of_machines(machines);
+    const auto ranks = static_cast<int>(layout.machine.size());
+    for (const double left : {0.25, 0.5}) {
+      for (const int hurt : {1, 2}) {
+        layout.left.assign(layout.machine.size(), 1.0);
+        for (Rank rank = 0; rank < ranks; ++rank)
+          if (layout.machine_of(rank) < hurt) layout.left[static_cast<std::size_t>(rank)] = left;
+        for (const Shape shape : {kApart, kInPlace}) {
+          const Plans plans =
+              allreduce_plans(ranks, kBytes, shape, AllreduceAlgorithm::automatic, layout);
+          EXPECT_EQ(plans[0].plan.algorithm, "uneven") << plans[0].plan.reason;
+          expect_verified(plans, {.operation = Collective::allreduce, .shape = shape});
+        }
+      }
+    }
+  }
+}
+
+TEST(AllreduceUneven, LeavesEqualPiecesWhereTheyAreBetter) {
+  const auto algorithm = [](std::size_t bytes, const Layout& layout) {
+    return allreduce_plans(static_cast<int>(layout.machine.size()), bytes, kApart,
+                           AllreduceAlgorithm::automatic, layout)[0]
+        .plan.algorithm;
+  };
+  constexpr std::size_t kLarge = 64 << 20;
+  Layout layout = layout_of_machines({1, 1, 1, 1});
+  layout.left = {1, 1, 0.5, 1};
+  EXPECT_EQ(algorithm(kLarge, layout), "uneven");
+  EXPECT_NE(algorithm(64 << 10, layout), "uneven");  // waits tell
+  layout.left = {1, 1, 0.95, 1};
+  EXPECT_NE(algorithm(kLarge, layout), "uneven");  // little is lost
+  layout.left = {0.5, 0.5, 0.5, 0.5};
+  EXPECT_NE(algorithm(kLarge, layout), "uneven");  // nobody is slower than others
+  Layout pair = layout_of_machines({1, 1});
+  pair.left = {1, 0.5};
+  EXPECT_NE(algorithm(kLarge, pair), "uneven");  // each sends all it has in any case
+}
+
 TEST(AllreduceAlone, DoesNothingInPlace) {
   EXPECT_TRUE(plan_allreduce(0, 1, 4096, kInPlace).plan.steps.empty());
   EXPECT_EQ(plan_allreduce(0, 1, 4096, kApart).plan.steps.size(), 1U);

@@ -51,6 +51,35 @@ TEST(Collectives, UnequalBlocksOfARingTakeAsLongAsTheLongest) {
   EXPECT_NEAR(one->total_us, full->total_us, kNear);
 }
 
+// Half of a machine's interface is gone. Equal pieces then take twice as long; uneven ones spare that machine,
+// and take what the plan's reason says.
+TEST(Collectives, UnevenPiecesGainWhatThePlanPromises) {
+  for (const int machines : {3, 4, 16}) {
+    const auto n = static_cast<std::size_t>(machines);
+    Cluster cluster = cluster_of(machines, 1, 1);
+    cluster.rails[0].gbit_per_s.assign(n, 8);
+    cluster.rails[0].gbit_per_s[1] = 4;
+    Layout layout = layout_of(cluster);
+    constexpr std::size_t kBytes = 48 << 20;
+    const auto time_of = [&](AllreduceAlgorithm algorithm) {
+      return simulate_plans(cluster, machines,
+                            [&](Rank rank) {
+                              return plan_allreduce(rank, machines, kBytes, {}, algorithm, layout);
+                            },
+                            {.input = kBytes, .output = kBytes})
+          ->total_us;
+    };
+    const double even = time_of(AllreduceAlgorithm::ring);
+    layout.left.assign(n, 1.0);
+    layout.left[1] = 0.5;
+    const double uneven = time_of(AllreduceAlgorithm::automatic);
+    const std::string reason =
+        plan_allreduce(0, machines, kBytes, {}, AllreduceAlgorithm::automatic, layout).plan.reason;
+    const double promised = std::stod(reason.substr(reason.find("takes ") + 6));
+    EXPECT_NEAR(uneven / even, promised, 0.05) << machines << " machines: " << reason;
+  }
+}
+
 TEST(Collectives, LinksCarryWhatPlansSend) {
   Cluster cluster = cluster_of(8, 2, 2);
   cluster.rails[1].gbit_per_s.assign(8, 3);

@@ -124,6 +124,14 @@ def digest_figures(runs, build):
         at_most(f"digests of pieces, {size_text(size)} in shared memory, time", ratio_of(sides["on"], sides["off"]), 1.01, "without")
 
 
+def rail_figures(build):
+    command = [str(ROOT / "tools" / "netns"), "-n", "4", "-r", "2", "--rates", f"{MBIT},{MBIT}", "--each", str(build / "bin" / "lost_rail_program")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=True)
+    after, planned, usual, ring = (float(word) for word in re.search(r"after=(\S+) planned=(\S+) usual=(\S+) ring=(\S+)", done.stdout).groups())
+    at_most("a machine of 4 has lost a rail of 2: all plan anew, s", after, 1, "from the pulled cable")
+    at_most("then allreduce of 16 MB, time", planned / usual, 0.8, f"what is chosen for whole rails, in the same run; {planned / ring:.2f} of a ring")
+
+
 def soak_figures(build):
     for transport in ("shm", "ucx"):
         done = subprocess.run([str(ROOT / "tools" / "soak"), "-t", f"{SOAK_S}s", "--build", str(build), "--transport", transport],
@@ -140,4 +148,5 @@ def part_15(runs, build):
     skip_figures(faults)
     bits_figures(runs, faults)
     digest_figures(runs, build)
+    rail_figures(build)
     soak_figures(build)

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-inline constexpr std::uint8_t kWireVersion = 13;
+inline constexpr std::uint8_t kWireVersion = 14;
 
 // What a notice means.
 enum class NoticeKind : std::uint8_t {
@@ -22,6 +22,7 @@ enum class NoticeKind : std::uint8_t {
   path = 6,     // control: between two bonds, about a path; nobody above sees it
   mail = 7,     // a piece of a message of engine/mail; on the control channel: connect to me
   digest = 8,   // the checksum of my result of this operation
+  rails = 9,    // control: what is left of my rails, and what the ranks agree on (engine/context)
 };
 
 // Where a piece's bytes are.

@@ -1,0 +1,247 @@
+// live_rails: see the header.
+#include "engine/context/live_rails.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+// Of calls, as plans have more than one turn from about here.
+constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
+// Looking asks each path.
+constexpr std::int64_t kLookNs = 20 * kNsPerMs;
+// A rail must have been out, or back, for so long.
+constexpr std::int64_t kSteadyNs = 50 * kNsPerMs;
+
+}  // namespace
+
+bool LiveRails::concerns(const Request& request) const {
+  return request.collective == Collective::allreduce && config_.size >= 3 &&
+         config_.size <= kMostRanks &&
+         request.input.count * size_of(request.input.type) >= kLeastBytes &&
+         config_.transports.networks();
+}
+
+Status LiveRails::settle() {
+  if (holds()) {
+    const std::int64_t end_ns = now_ns() + config_.deadline_ms * kNsPerMs;
+    lane_.drive_until([&] { return !holds() || !lane_.failure().ok() || now_ns() >= end_ns; },
+                      end_ns);
+    if (!lane_.failure().ok()) return lane_.failure();
+    if (holds_) return unanswered();
+  }
+  return adopt();
+}
+
+bool LiveRails::holds() {
+  advance();
+  return holds_;
+}
+
+void LiveRails::advance() {
+  if (settled_ != 0) look();
+  send();
+}
+
+Status LiveRails::adopt() {
+  const std::uint64_t number = lane_.admission().number_of_next_call();
+  while (!changes_to_come_.empty() && changes_to_come_.front().number <= number) {
+    WEFT_RETURN_IF_ERROR(use(changes_to_come_.front().left));
+    changes_to_come_.pop_front();
+  }
+  settled_ = number + 1;
+  return {};
+}
+
+// A rail that works to a few peers only is out: it is this rank's end that most of them have in common.
+std::uint8_t LiveRails::find_left() const {
+  struct Rail {
+    int paths = 0, lost = 0;
+  };
+  std::map<std::string, Rail> rails;
+  for (const auto& [rank, connection] : peers_.all()) {
+    for (const PathReport& report : connection->endpoint->path_reports()) {
+      Rail& rail = rails[report.rail];
+      ++rail.paths;
+      if (!report.lives) ++rail.lost;
+    }
+  }
+  if (rails.size() < 2) return 0;
+  const bool are_rates_known =
+      std::ranges::none_of(rails_, [](const RailRecord& each) { return each.mbit_per_s <= 0; });
+  double all = 0, left = 0;
+  for (const auto& [name, rail] : rails) {
+    const auto is_it = [&name](const RailRecord& each) {
+      return fmt::format("{}:{}", each.kind, each.interface) == name;
+    };
+    const auto record = std::ranges::find_if(rails_, is_it);
+    const double rate = are_rates_known && record != rails_.end() ? record->mbit_per_s : 1;
+    all += rate;
+    if (2 * rail.lost <= rail.paths) left += rate;
+  }
+  if (left == 0) return kWhole;  // the rank is cut off, which ends operations by itself
+  return static_cast<std::uint8_t>(std::max(1.0, left / all * kWhole + 0.5));
+}
+
+void LiveRails::look() {
+  const std::int64_t now = now_ns();
+  if (now < next_look_ns_) return;
+  next_look_ns_ = now + kLookNs;
+  const std::uint8_t left = find_left();
+  if (left == 0) return;
+  if (left == kWhole && !knows_all_) knows_all_ = learn_().ok();
+  if (left != seen_) {
+    seen_ = left;
+    seen_ns_ = now;
+  }
+  if (seen_ == told_ || now - seen_ns_ < kSteadyNs) return;
+  told_ = seen_;
+  if (config_.rank == 0) {
+    note_left(0, told_);
+  } else {
+    Note note{Say::left, 0, 0, {}};
+    note.left.front() = told_;
+    tell(0, note);
+  }
+}
+
+void LiveRails::hear(Rank from, const Notice& notice) {
+  Note note;
+  if (config_.size > kMostRanks) return;
+  if (notice.header->form != PieceForm::payload || notice.header->bytes != sizeof note) return;
+  std::memcpy(&note, notice.payload, sizeof note);
+  const bool is_leader = config_.rank == 0;
+  switch (note.say) {
+    case Say::left:
+      if (is_leader) note_left(from, note.left.front());
+      break;
+    case Say::answer:
+      if (is_leader && note.round == round_) count(from, note.number);
+      break;
+    case Say::ask:
+      if (is_leader || from != 0) break;
+      holds_ = true;
+      round_ = note.round;
+      tell(0, {Say::answer, round_, knows_all_ ? next_number() : kUnknown, {}});
+      break;
+    case Say::begin:
+      if (is_leader || from != 0 || note.round != round_) break;
+      holds_ = false;
+      if (note.number != kUnknown) changes_to_come_.push_back({note.number, note.left});
+      break;
+  }
+}
+
+// The number of a call that has been settled, and is bound next, is taken already.
+std::uint64_t LiveRails::next_number() const {
+  return std::max(settled_, lane_.admission().number_of_next_call());
+}
+
+void LiveRails::note_left(Rank rank, std::uint8_t left) {
+  left_[static_cast<std::size_t>(rank)] = std::clamp<std::uint8_t>(left, 1, kWhole);
+  if (asked_.empty()) ask();
+}
+
+void LiveRails::ask() {
+  if (left_ == begun_) return;
+  holds_ = true;
+  ++round_;
+  highest_ = next_number();
+  can_all_ = knows_all_;
+  for (Rank rank = 1; rank < config_.size; ++rank) asked_.push_back(rank);
+  tell_others({Say::ask, round_, 0, {}});
+}
+
+void LiveRails::count(Rank from, std::uint64_t number) {
+  if (std::erase(asked_, from) == 0) return;
+  if (number == kUnknown) {
+    can_all_ = false;
+  } else {
+    highest_ = std::max(highest_, number);
+  }
+  if (!asked_.empty()) return;
+  begun_ = left_;
+  const std::uint64_t begins = can_all_ ? highest_ : kUnknown;
+  tell_others({Say::begin, round_, begins, begun_});
+  holds_ = false;
+  if (can_all_) changes_to_come_.push_back({begins, begun_});
+  ask();  // what has changed meanwhile
+}
+
+Status LiveRails::use(const Left& left) {
+  std::vector<double> parts;
+  for (Rank rank = 0; rank < config_.size; ++rank)
+    parts.push_back(static_cast<double>(left[static_cast<std::size_t>(rank)]) / kWhole);
+  ++changes_;
+  log(LogLevel::info,
+      fmt::format("large all-reduces are planned for what is left of the ranks' rails: {:.2f}",
+                  fmt::join(parts, ", ")));
+  if (left == whole()) parts.clear();
+  WEFT_RETURN_IF_ERROR(machines_.set_left(std::move(parts)));
+  lane_.forget_bound();
+  return {};
+}
+
+void LiveRails::tell_others(const Note& note) {
+  for (Rank rank = 1; rank < config_.size; ++rank) tell(rank, note);
+}
+
+void LiveRails::tell(Rank to, const Note& note) {
+  waiting_.push_back({to, note});
+  send();
+}
+
+// As with queries, at most one of these to a peer is unreleased, so that its control channel has room for a failure
+// notice. A rank that cannot be connected has left, which is noticed where it is needed.
+void LiveRails::send() {
+  std::vector<Rank> full;
+  for (std::size_t i = 0; i < waiting_.size();) {
+    const Waiting each = waiting_[i];
+    bool is_sent = false;
+    if (std::ranges::find(full, each.to) == full.end()) {
+      const Result<PeerConnection*> peer = peers_.connection(each.to);
+      if (!peer.ok()) {
+        is_sent = true;
+      } else {
+        Endpoint& endpoint = *(*peer)->endpoint;
+        WireHeader header;
+        header.kind = NoticeKind::rails;
+        header.form = PieceForm::payload;
+        header.job = job_;
+        header.context = context_;
+        header.bytes = sizeof(Note);
+        is_sent = endpoint.posted(kControlChannel) == endpoint.released(kControlChannel) &&
+                  endpoint.post_notice(kControlChannel, header,
+                                       std::as_bytes(std::span(&each.note, 1))) != Posted::full;
+      }
+    }
+    if (is_sent) {
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      full.push_back(each.to);
+      ++i;
+    }
+  }
+}
+
+Status LiveRails::unanswered() const {
+  const std::vector<Rank> silent = config_.rank == 0 ? asked_ : std::vector<Rank>{0};
+  return Status(
+      Code::timed_out,
+      fmt::format("allreduce: rank {} waited {} ms ({}) for rank {} to agree on what is left "
+                  "of the rails",
+                  config_.rank, config_.deadline_ms, config_.deadline_name,
+                  fmt::join(silent, ", ")),
+      silent.front());
+}
+
+}  // namespace weft

@@ -1,0 +1,132 @@
+// live_rails: what is left of each rank's rails, on which all ranks of a context agree, so that they plan large
+// all-reduces alike after a rail is lost, and again when it is back (scheduler/plan, allreduce_uneven).
+//
+// Rank 0 leads. Example, of 4 ranks, where rank 2 loses one of its two rails:
+//   rank 2 -> 0    left:   half of my rails is left
+//   rank 0 -> all  ask:    which number does your next call get?
+//   all -> rank 0  answer: 41, 43, 42; from now on this rank holds large all-reduces back
+//   rank 0 -> all  begin:  from call 43 on, what is left is 1, 1, 1/2, 1
+// Ranks thus use a plan from the same call on, and wait for each other only in such a round. While no rail
+// changes, nothing is sent.
+//
+// Such a plan has edges between all machines, and the rail that is lost may be the one that leads to the
+// rendezvous. So each rank gets all addresses while its rails are whole. If one could not, plans stay as they are.
+//
+// Belongs to the holder of the lane's token. Internal to the module.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/context/peers.h"
+#include "engine/job/job.h"
+#include "engine/lane/lane.h"
+#include "engine/request/request.h"
+
+namespace weft {
+
+class LiveRails {
+ public:
+  static constexpr int kMostRanks = 64;  // those of a plan with uneven pieces
+
+  // `rails`: those of this rank. `learn` gets the addresses of all ranks.
+  LiveRails(const Config& config, std::uint32_t job, std::uint16_t context, Lane& lane,
+            Peers& peers, MachineTable& machines, const std::vector<RailRecord>& rails,
+            std::function<Status()> learn)
+      : config_(config),
+        job_(job),
+        context_(context),
+        lane_(lane),
+        peers_(peers),
+        machines_(machines),
+        rails_(rails),
+        learn_(std::move(learn)) {}
+
+  // Whether the plan of this call depends on the rails that are left.
+  [[nodiscard]] bool concerns(const Request& request) const;
+  // Before such a call is bound: waits while the ranks agree, and adopts what holds from this call on.
+  // `timed_out` if a rank does not answer within the deadline.
+  [[nodiscard]] Status settle();
+  // The same in two steps, for callers that cannot wait: no such call may be bound while it holds() them
+  // back, and adopt() comes right before it is.
+  [[nodiscard]] bool holds();
+  [[nodiscard]] Status adopt();
+  // A notice of another rank.
+  void hear(Rank from, const Notice& notice);
+  // Looks for rails that have changed, if there are such calls, and sends what has waited for room.
+  void advance();
+  [[nodiscard]] std::uint64_t changes() const { return changes_; }
+
+ private:
+  using Left = std::array<std::uint8_t, kMostRanks>;  // by rank, of kWhole
+  static constexpr std::uint8_t kWhole = 240;         // divisible by what jobs have of rails
+  enum class Say : std::uint32_t { left, ask, answer, begin };
+  // The payload of a notice.
+  struct Note {
+    Say say;
+    std::uint32_t round;   // all but `left`
+    std::uint64_t number;  // answer, begin; kUnknown: this rank could not connect to all
+    Left left;             // begin: of all; left: the first is that of the sender
+  };
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+  struct Change {
+    std::uint64_t number;
+    Left left;
+  };
+
+  // 0: it has one rail or none.
+  [[nodiscard]] std::uint8_t find_left() const;
+  void look();
+  void tell(Rank to, const Note& note);
+  void tell_others(const Note& note);
+  void note_left(Rank rank, std::uint8_t left);
+  void ask();
+  void count(Rank from, std::uint64_t number);
+  [[nodiscard]] Status use(const Left& left);
+  void send();
+  [[nodiscard]] std::uint64_t next_number() const;
+  [[nodiscard]] Status unanswered() const;
+
+  const Config& config_;
+  const std::uint32_t job_;
+  const std::uint16_t context_;
+  Lane& lane_;
+  Peers& peers_;
+  MachineTable& machines_;
+  const std::vector<RailRecord>& rails_;
+  const std::function<Status()> learn_;
+
+  std::int64_t next_look_ns_ = 0;
+  std::uint8_t told_ = kWhole, seen_ = kWhole;  // of this rank; the latter since seen_ns_
+  std::int64_t seen_ns_ = 0;
+  bool knows_all_ = false;     // the addresses of all ranks
+  std::uint64_t settled_ = 0;  // above the number of the call that was let pass last; 0: none was
+  bool holds_ = false;         // this rank has been asked, and has not heard `begin`
+  std::uint32_t round_ = 0;
+  std::deque<Change> changes_to_come_;
+  std::uint64_t changes_ = 0;
+  struct Waiting {
+    Rank to;
+    Note note;
+  };
+  std::deque<Waiting> waiting_;  // for room on a control channel
+
+  // Of rank 0.
+  Left left_ = whole(), begun_ = whole();
+  std::vector<Rank> asked_;  // who has not answered
+  std::uint64_t highest_ = 0;
+  bool can_all_ = true;  // all that have answered
+
+  static constexpr Left whole() {
+    Left left{};
+    left.fill(kWhole);
+    return left;
+  }
+};
+
+}  // namespace weft
