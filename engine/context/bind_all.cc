@@ -95,8 +95,7 @@ Result<Binder::Choice> Binder::choose(AllreduceAlgorithm asked, Bits bits, std::
 }
 
 Status Binder::check_choice(AllreduceAlgorithm asked, Bits bits, std::size_t bytes) {
-  const bool is_free = asked == AllreduceAlgorithm::automatic && config_.allreduce.empty();
-  return is_free ? Status() : choose(asked, bits, bytes).status();
+  return chooses(asked, bytes) ? Status() : choose(asked, bits, bytes).status();
 }
 
 Status Binder::reduce(const Request& request, BoundCall& bound_call) {

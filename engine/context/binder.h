@@ -45,6 +45,11 @@ class Binder {
                                               BoundCall& bound_call, std::vector<Term>& weights);
   // The checks of an allreduce whose algorithm is chosen. Any thread.
   [[nodiscard]] static Status check_allreduce_operands(const Request& request);
+  // Whether Weft chooses the algorithm of an allreduce of so many bytes. Any thread.
+  [[nodiscard]] bool chooses(AllreduceAlgorithm asked, std::size_t bytes) const {
+    return asked == AllreduceAlgorithm::automatic && allreduce_table_.ok() &&
+           allreduce_table_->at(bytes) == AllreduceAlgorithm::automatic;
+  }
   // Whether an allreduce of so many bytes can go by the algorithm that was asked for. All ranks find the
   // same.
   [[nodiscard]] Status check_choice(AllreduceAlgorithm asked, Bits bits, std::size_t bytes);

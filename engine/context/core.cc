@@ -63,7 +63,10 @@ Context::Core::Core(const Config& config, RankMap rank_map, std::uint16_t number
       edges_(config_, peers_, *exponential_graph(config.size)),
       binder_(config_, plans_, peers_, edges_, machines_, machine_graph_),
       live_rails_(config_, interface_options(config).job, number, lane_, peers_, machines_,
-                  rails_.opened(), [this] { return learn_addresses(); }),
+                  rails_.opened(),
+                  {.knows_all = [this](bool may_ask) { return knows_addresses(may_ask); },
+                   .is_gone = [this](Rank rank) { return is_gone(rank); },
+                   .fail = [this](const Status& why) { failures_.fail(why); }}),
       control_(config_, {interface_options(config).job, number}, lane_, peers_, &live_rails_),
       first_failure_([this] { wake(); }),
       failures_(config_, rank_map_, lane_, control_, &rails_, membership_, first_failure_),
@@ -242,10 +245,13 @@ void Context::Core::wake() {
   sides_.wake();
 }
 
-Status Context::Core::learn_addresses() {
-  WEFT_RETURN_IF_ERROR(peers_.addresses().learn());
-  for (const auto& side : sides_.all()) WEFT_RETURN_IF_ERROR(side->peers().addresses().learn());
-  return {};
+bool Context::Core::knows_addresses(bool may_ask) {
+  const auto knows = [may_ask](const Peers& peers) {
+    return peers.addresses().knows_all() || (may_ask && peers.addresses().learn().ok());
+  };
+  return knows(peers_) && std::ranges::all_of(sides_.all(), [&knows](const auto& side) {
+           return knows(side->peers());
+         });
 }
 
 std::string Context::Core::context_name() const {
@@ -302,9 +308,9 @@ Status Context::Core::why_not(const Asked& asked) const {
 
 Status Context::Core::ready(const Asked& asked) {
   if (!may_begin(asked)) return why_not(asked);
-  if (!live_rails_.concerns(asked.request)) return {};
+  if (!plans_by_rails(asked.request)) return {};
   if (const Status told = control_.listen(); !told.ok()) failures_.fail(told);
-  WEFT_RETURN_IF_ERROR(live_rails_.settle());
+  if (const Status settled = live_rails_.settle(); !settled.ok()) failures_.fail(settled);
   return may_begin(asked) ? Status() : why_not(asked);
 }
 

@@ -153,6 +153,10 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
                              asked.prepared->last()->done.load(std::memory_order_acquire));
   }
   Status why_not(const Asked& asked) const;
+  [[nodiscard]] bool plans_by_rails(const Request& request) const {
+    return live_rails_.concerns(request) &&
+           binder_.chooses(request.algorithm, request.input.count * size_of(request.input.type));
+  }
   // Settles by which rails the call is planned, if that matters. An error if it may not begin.
   Status ready(const Asked& asked);
   [[nodiscard]] DeviceBinder::Operations operations();
@@ -175,8 +179,8 @@ class Context::Core : public std::enable_shared_from_this<Context::Core>, privat
   // Into the file of WEFT_FLIGHT.
   void write_flight(const Status& failure);
   void wake();
-  // Gets what connecting to the others needs (AddressBook::learn).
-  Status learn_addresses();
+  // Whether all addresses are known on all lanes. Gets those that are not, if it may ask.
+  bool knows_addresses(bool may_ask);
   // Called when the machine records of all ranks have been read. `policies` is an error if two
   // ranks have different rail policies.
   void machines_read(const Status& policies);

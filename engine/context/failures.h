@@ -57,6 +57,7 @@ class Failures final : public LaneObserver {
   void check_liveness() override;
   Status check_unmatched(const LaneSlot& slot) override { return control_.find_unmatched(slot); }
   Status check_sources() override { return control_.listen(); }
+  void hear_peers() override { (void)listen(); }
   void operation_failed(const Status& status, bool touched_output) override {
     fail(status, touched_output);
   }

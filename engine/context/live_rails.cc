@@ -19,14 +19,21 @@ constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
 // Looking asks each path.
 constexpr std::int64_t kLookNs = 20 * kNsPerMs;
-// A rail must have been out, or back, for so long.
-constexpr std::int64_t kSteadyNs = 50 * kNsPerMs;
+// For so long a rail must have been out, or back. A cable that is loose thus causes no round after the other.
+constexpr std::int64_t kOutNs = 50 * kNsPerMs;
+constexpr std::int64_t kBackNs = 1000 * kNsPerMs;
+// From the first try to get addresses to the next, and then twice as long each time.
+constexpr std::int64_t kLearnNs = 50 * kNsPerMs;
+constexpr std::int64_t kMostLearnNs = 10'000 * kNsPerMs;
+// The last words of a rank that has gone may still be on their way.
+constexpr std::int64_t kLastWordsNs = 20 * kNsPerMs;
 
 }  // namespace
 
 bool LiveRails::concerns(const Request& request) const {
   return request.collective == Collective::allreduce && config_.size >= 3 &&
-         config_.size <= kMostRanks &&
+         config_.size <= kMostRanks && bits_of(request, config_.bits) != Bits::fixed &&
+         request.compression == Compression::none &&
          request.input.count * size_of(request.input.type) >= kLeastBytes &&
          config_.transports.networks();
 }
@@ -34,7 +41,7 @@ bool LiveRails::concerns(const Request& request) const {
 Status LiveRails::settle() {
   if (holds()) {
     const std::int64_t end_ns = now_ns() + config_.deadline_ms * kNsPerMs;
-    lane_.drive_until([&] { return !holds() || !lane_.failure().ok() || now_ns() >= end_ns; },
+    lane_.drive_until([&] { return !lane_.failure().ok() || !holds() || now_ns() >= end_ns; },
                       end_ns);
     if (!lane_.failure().ok()) return lane_.failure();
     if (holds_) return unanswered();
@@ -44,10 +51,35 @@ Status LiveRails::settle() {
 
 bool LiveRails::holds() {
   advance();
+  if (holds_) check_awaited();
   return holds_;
 }
 
+std::vector<Rank> LiveRails::awaited() const {
+  return config_.rank == 0 ? asked_ : std::vector<Rank>{0};
+}
+
+// No operation runs that would notice it.
+void LiveRails::check_awaited() {
+  const std::int64_t now = now_ns();
+  if (now < next_check_ns_) return;
+  next_check_ns_ = now + kNsPerMs;
+  const std::vector<Rank> ranks = awaited();
+  const auto gone = std::ranges::find_if(ranks, around_.is_gone);
+  if (gone == ranks.end()) {
+    gone_ns_ = 0;
+    return;
+  }
+  if (gone_ns_ == 0) gone_ns_ = now;
+  if (now - gone_ns_ < kLastWordsNs) return;
+  around_.fail(
+      Status(Code::peer_left,
+             fmt::format("allreduce: rank {} closed its context while this rank needed it", *gone),
+             *gone));
+}
+
 void LiveRails::advance() {
+  if (!lane_.failure().ok()) return;
   if (settled_ != 0) look();
   send();
 }
@@ -98,12 +130,12 @@ void LiveRails::look() {
   next_look_ns_ = now + kLookNs;
   const std::uint8_t left = find_left();
   if (left == 0) return;
-  if (left == kWhole && !knows_all_) knows_all_ = learn_().ok();
+  learn(now, left == kWhole);
   if (left != seen_) {
     seen_ = left;
     seen_ns_ = now;
   }
-  if (seen_ == told_ || now - seen_ns_ < kSteadyNs) return;
+  if (seen_ == told_ || !knows_all_ || now - seen_ns_ < (seen_ < told_ ? kOutNs : kBackNs)) return;
   told_ = seen_;
   if (config_.rank == 0) {
     note_left(0, told_);
@@ -111,6 +143,20 @@ void LiveRails::look() {
     Note note{Say::left, 0, 0, {}};
     note.left.front() = told_;
     tell(0, note);
+  }
+}
+
+// Without a thread, a rank that is outside of Weft would leave those waiting that are held back.
+void LiveRails::learn(std::int64_t now, bool may_ask) {
+  if (config_.progress != ProgressMode::thread) return;
+  const bool knew_all =
+      std::exchange(knows_all_, around_.knows_all(may_ask && now >= next_learn_ns_));
+  if (knows_all_) {
+    learn_pause_ns_ = 0;
+    if (!knew_all && config_.rank == 0 && asked_.empty()) ask();
+  } else if (may_ask && now >= next_learn_ns_) {
+    learn_pause_ns_ = std::clamp(2 * learn_pause_ns_, kLearnNs, kMostLearnNs);
+    next_learn_ns_ = now_ns() + learn_pause_ns_;
   }
 }
 
@@ -134,7 +180,8 @@ void LiveRails::hear(Rank from, const Notice& notice) {
       tell(0, {Say::answer, round_, knows_all_ ? next_number() : kUnknown, {}});
       break;
     case Say::begin:
-      if (is_leader || from != 0 || note.round != round_) break;
+      if (is_leader || from != 0 || note.round != round_ || !holds_) break;
+      for (std::uint8_t& each : note.left) each = std::clamp<std::uint8_t>(each, 1, kWhole);
       holds_ = false;
       if (note.number != kUnknown) changes_to_come_.push_back({note.number, note.left});
       break;
@@ -152,7 +199,7 @@ void LiveRails::note_left(Rank rank, std::uint8_t left) {
 }
 
 void LiveRails::ask() {
-  if (left_ == begun_) return;
+  if (left_ == begun_ || !knows_all_) return;
   holds_ = true;
   ++round_;
   highest_ = next_number();
@@ -200,41 +247,38 @@ void LiveRails::tell(Rank to, const Note& note) {
   send();
 }
 
-// As with queries, at most one of these to a peer is unreleased, so that its control channel has room for a failure
-// notice. A rank that cannot be connected has left, which is noticed where it is needed.
 void LiveRails::send() {
-  std::vector<Rank> full;
-  for (std::size_t i = 0; i < waiting_.size();) {
-    const Waiting each = waiting_[i];
-    bool is_sent = false;
-    if (std::ranges::find(full, each.to) == full.end()) {
-      const Result<PeerConnection*> peer = peers_.connection(each.to);
-      if (!peer.ok()) {
-        is_sent = true;
-      } else {
-        Endpoint& endpoint = *(*peer)->endpoint;
-        WireHeader header;
-        header.kind = NoticeKind::rails;
-        header.form = PieceForm::payload;
-        header.job = job_;
-        header.context = context_;
-        header.bytes = sizeof(Note);
-        is_sent = endpoint.posted(kControlChannel) == endpoint.released(kControlChannel) &&
-                  endpoint.post_notice(kControlChannel, header,
-                                       std::as_bytes(std::span(&each.note, 1))) != Posted::full;
-      }
-    }
-    if (is_sent) {
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-    } else {
-      full.push_back(each.to);
-      ++i;
-    }
+  std::vector<Rank> full;  // notices to one rank stay in order
+  std::erase_if(waiting_, [&](const Waiting& each) {
+    if (std::ranges::find(full, each.to) != full.end()) return false;
+    if (post(each)) return true;
+    full.push_back(each.to);
+    return false;
+  });
+}
+
+// As with queries, at most one of these to a peer is unreleased, so that its control channel has room for a
+// failure notice. The peer's address is known, so connecting does not wait.
+bool LiveRails::post(const Waiting& waiting) {
+  const Result<PeerConnection*> peer = peers_.connection(waiting.to);
+  if (!peer.ok()) {
+    around_.fail(peer.status());
+    return true;
   }
+  Endpoint& endpoint = *(*peer)->endpoint;
+  if (endpoint.posted(kControlChannel) != endpoint.released(kControlChannel)) return false;
+  WireHeader header;
+  header.kind = NoticeKind::rails;
+  header.form = PieceForm::payload;
+  header.job = job_;
+  header.context = context_;
+  header.bytes = sizeof(Note);
+  const auto payload = std::as_bytes(std::span(&waiting.note, 1));
+  return endpoint.post_notice(kControlChannel, header, payload) != Posted::full;
 }
 
 Status LiveRails::unanswered() const {
-  const std::vector<Rank> silent = config_.rank == 0 ? asked_ : std::vector<Rank>{0};
+  const std::vector<Rank> silent = awaited();
   return Status(
       Code::timed_out,
       fmt::format("allreduce: rank {} waited {} ms ({}) for rank {} to agree on what is left "

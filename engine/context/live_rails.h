@@ -32,12 +32,19 @@ namespace weft {
 
 class LiveRails {
  public:
-  static constexpr int kMostRanks = 64;  // those of a plan with uneven pieces
+  static constexpr int kMostRanks = 64;  // a plan with uneven pieces has edges between all machines
+  // What it needs of the context.
+  struct Surroundings {
+    // Whether connecting to any rank needs the rendezvous no more. Gets what is missing if it may ask.
+    std::function<bool(bool may_ask)> knows_all;
+    std::function<bool(Rank)> is_gone;
+    std::function<void(const Status&)> fail;  // ends the context
+  };
 
-  // `rails`: those of this rank. `learn` gets the addresses of all ranks.
+  // `rails`: those of this rank.
   LiveRails(const Config& config, std::uint32_t job, std::uint16_t context, Lane& lane,
             Peers& peers, MachineTable& machines, const std::vector<RailRecord>& rails,
-            std::function<Status()> learn)
+            Surroundings around)
       : config_(config),
         job_(job),
         context_(context),
@@ -45,12 +52,12 @@ class LiveRails {
         peers_(peers),
         machines_(machines),
         rails_(rails),
-        learn_(std::move(learn)) {}
+        around_(std::move(around)) {}
 
-  // Whether the plan of this call depends on the rails that are left.
+  // Whether the plan of this call depends on the rails that are left, if its algorithm is chosen.
   [[nodiscard]] bool concerns(const Request& request) const;
-  // Before such a call is bound: waits while the ranks agree, and adopts what holds from this call on.
-  // `timed_out` if a rank does not answer within the deadline.
+  // Before such a call is bound: waits while the ranks agree, and adopts what holds from this call on. An
+  // error ends the context: `timed_out` if a rank does not answer within the deadline.
   [[nodiscard]] Status settle();
   // The same in two steps, for callers that cannot wait: no such call may be bound while it holds() them
   // back, and adopt() comes right before it is.
@@ -74,6 +81,10 @@ class LiveRails {
     Left left;             // begin: of all; left: the first is that of the sender
   };
   static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+  struct Waiting {
+    Rank to;
+    Note note;
+  };
   struct Change {
     std::uint64_t number;
     Left left;
@@ -89,7 +100,11 @@ class LiveRails {
   void count(Rank from, std::uint64_t number);
   [[nodiscard]] Status use(const Left& left);
   void send();
+  bool post(const Waiting& waiting);  // false: there is no room
   [[nodiscard]] std::uint64_t next_number() const;
+  void learn(std::int64_t now, bool may_ask);
+  void check_awaited();
+  [[nodiscard]] std::vector<Rank> awaited() const;
   [[nodiscard]] Status unanswered() const;
 
   const Config& config_;
@@ -99,21 +114,19 @@ class LiveRails {
   Peers& peers_;
   MachineTable& machines_;
   const std::vector<RailRecord>& rails_;
-  const std::function<Status()> learn_;
+  const Surroundings around_;
 
   std::int64_t next_look_ns_ = 0;
   std::uint8_t told_ = kWhole, seen_ = kWhole;  // of this rank; the latter since seen_ns_
   std::int64_t seen_ns_ = 0;
-  bool knows_all_ = false;     // the addresses of all ranks
+  bool knows_all_ = false;  // Surroundings::knows_all
+  std::int64_t next_learn_ns_ = 0, learn_pause_ns_ = 0;
+  std::int64_t next_check_ns_ = 0, gone_ns_ = 0;  // of an awaited rank: since when it has been gone
   std::uint64_t settled_ = 0;  // above the number of the call that was let pass last; 0: none was
   bool holds_ = false;         // this rank has been asked, and has not heard `begin`
   std::uint32_t round_ = 0;
   std::deque<Change> changes_to_come_;
   std::uint64_t changes_ = 0;
-  struct Waiting {
-    Rank to;
-    Note note;
-  };
   std::deque<Waiting> waiting_;  // for room on a control channel
 
   // Of rank 0.

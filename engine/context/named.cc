@@ -77,11 +77,10 @@ Status Context::Core::NamedHost::check(const Request& request) {
   }
   if (request.collective == Collective::allreduce) {
     WEFT_RETURN_IF_ERROR(Binder::check_allreduce_operands(request));
-    if (request.algorithm == AllreduceAlgorithm::automatic && core_->config_.allreduce.empty())
-      return {};
+    const std::size_t bytes = request.input.count * size_of(request.input.type);
+    if (core_->binder_.chooses(request.algorithm, bytes)) return {};
     const Lane::Hold hold(core_->lane_);
-    return check_choice(request.algorithm, request.bits,
-                        request.input.count * size_of(request.input.type));
+    return check_choice(request.algorithm, request.bits, bytes);
   }
   if (request.collective == Collective::neighbor_allreduce ||
       request.collective == Collective::pair_average ||
@@ -98,7 +97,7 @@ Status Context::Core::NamedHost::check(const Request& request) {
 Result<std::shared_ptr<Operation>> Context::Core::NamedHost::begin(const Request& request,
                                                                    const How& how) {
   if (core_->has_failed()) return core_->lane_.failure();
-  if (core_->live_rails_.concerns(request)) WEFT_RETURN_IF_ERROR(core_->live_rails_.adopt());
+  if (core_->plans_by_rails(request)) WEFT_RETURN_IF_ERROR(core_->live_rails_.adopt());
   std::shared_ptr<Operation> operation = Lane::new_operation(shared_lane());
   WEFT_RETURN_IF_ERROR(
       core_->bind(request, *operation, {.by_nccl = how.by_nccl, .is_there = true}));

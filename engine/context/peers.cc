@@ -24,20 +24,29 @@ Status AddressBook::tell(std::string address) const {
 }
 
 Status AddressBook::learn() const {
-  std::vector<std::string> addresses;
-  for (Rank rank = 0; rank < rank_map_.size(); ++rank) {
-    WEFT_ASSIGN(std::string address, address_of_joined(rank));
-    addresses.push_back(std::move(address));
+  std::size_t known = 0;
+  {
+    const std::lock_guard lock(known_->mutex);
+    known = known_->addresses.size();
   }
-  const std::lock_guard lock(known_->mutex);
-  known_->addresses = std::move(addresses);
+  for (auto rank = static_cast<Rank>(known); rank < rank_map_.size(); ++rank) {
+    WEFT_ASSIGN(std::string address, address_of_joined(rank));
+    const std::lock_guard lock(known_->mutex);
+    if (std::ssize(known_->addresses) == rank) known_->addresses.push_back(std::move(address));
+  }
   return {};
+}
+
+bool AddressBook::knows_all() const {
+  const std::lock_guard lock(known_->mutex);
+  return std::ssize(known_->addresses) == rank_map_.size();
 }
 
 Result<std::string> AddressBook::address_of(Rank rank, std::int64_t patience_ms) const {
   {
     const std::lock_guard lock(known_->mutex);
-    if (!known_->addresses.empty()) return known_->addresses[static_cast<std::size_t>(rank)];
+    if (rank < std::ssize(known_->addresses))
+      return known_->addresses[static_cast<std::size_t>(rank)];
   }
   return rank_map_.get_from(rank, key_of(rank), Deadline::after_ms(patience_ms));
 }

@@ -34,14 +34,15 @@ class AddressBook {
   // The same of a rank that has been heard of, and so has put its address. Waits for the answer of the
   // rendezvous alone, so that a rank that is stopped with it holds nobody up.
   [[nodiscard]] Result<std::string> address_of_joined(Rank rank) const;
-  // Gets the addresses of all ranks, which must have joined. Connecting to them does not need the store
-  // after that.
+  // Gets the addresses of all ranks, up to one that has not joined: an error. Connecting to those ranks does not
+  // need the store after that.
   [[nodiscard]] Status learn() const;
+  [[nodiscard]] bool knows_all() const;
 
  private:
   struct Known {
     std::mutex mutex;
-    std::vector<std::string> addresses;  // by rank; empty: not learned
+    std::vector<std::string> addresses;  // of ranks 0, 1, …
   };
   [[nodiscard]] std::string key_of(Rank rank) const;
 

@@ -79,8 +79,8 @@ Result<const Machines*> MachineTable::read_by(Deadline deadline) {
 
 Status MachineTable::set_left(std::vector<double> left) {
   WEFT_RETURN_IF_ERROR(get().status());
+  left_number_ = lefts_.emplace(left, static_cast<std::uint32_t>(lefts_.size())).first->second;
   machines_->layout.left = std::move(left);
-  ++left_number_;
   return {};
 }
 

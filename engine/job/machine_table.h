@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ class MachineTable {
   [[nodiscard]] Result<const Layout*> layout_for(AllreduceAlgorithm algorithm);
   // From now on the layout has this (Layout::left). Reads the records that are missing.
   [[nodiscard]] Status set_left(std::vector<double> left);
-  // How often it was set: part of the keys of plans.
+  // A number for what was set: part of the keys of plans. 0: nothing, or all is left.
   [[nodiscard]] std::uint32_t left_number() const { return left_number_; }
 
  private:
@@ -59,6 +60,7 @@ class MachineTable {
   const std::function<void(const Status&)> on_read_;
   std::vector<MachineRecord> records_;
   std::optional<Machines> machines_;
+  std::map<std::vector<double>, std::uint32_t> lefts_ = {{{}, 0}};  // the numbers
   std::uint32_t left_number_ = 0;
   Status hierarchical_;
 };

@@ -533,6 +533,7 @@ void Lane::drive_for_thread(const std::atomic<bool>& stopping) {
            (in_flight_.load(std::memory_order_relaxed) == 0 && interface_->flushed()) ||
            waiters_.load(std::memory_order_relaxed) != 0;
   });
+  if (patrols_) observer_.hear_peers();
   if (begins_patrol()) thread_.patrol();
 }
 

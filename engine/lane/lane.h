@@ -53,6 +53,8 @@ class LaneObserver {
   // what was read. A rank tells that it has failed before its caller may change the memory, so an error that
   // has come means that what was read may not be what was sent.
   virtual Status check_sources() = 0;
+  // Called in each turn of a patrol: hears what peers tell beside operations.
+  virtual void hear_peers() = 0;
   // Called when an operation of the lane has failed. The observer may end the others by fail().
   virtual void operation_failed(const Status& status, bool touched_output) = 0;
 };

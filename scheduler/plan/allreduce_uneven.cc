@@ -199,7 +199,7 @@ std::optional<UnevenPieces> uneven_pieces(std::size_t bytes, const Layout& layou
   UnevenPieces pieces{.cuts = {0},
                       .turns = static_cast<std::uint32_t>(turns),
                       .time = time * (1 + 1.0 / static_cast<double>(turns)) / even};
-  if (pieces.time * kLeastGain > 1) return std::nullopt;
+  if (!(pieces.time * kLeastGain <= 1)) return std::nullopt;
   double sum = 0, all = 0;
   for (const double each : left) all += std::max(0.0, time * each - 1);
   const std::uint32_t units = kUnits * static_cast<std::uint32_t>(machines);

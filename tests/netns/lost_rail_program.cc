@@ -3,7 +3,7 @@
 // Rank 0 prints how long it took until all planned anew, and the time of a call by this plan, by what is chosen for
 // whole rails, and by a ring.
 //
-//   tools/netns -n 4 -r 2 --rates 400,400 --each lost_rail_program [named]
+//   tools/netns -n 4 -r 2 --rates 400,400 --each sh -c 'lost_rail_program "$NETNS_CONTROL" [named]'
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -24,10 +24,8 @@
 namespace weft {
 namespace {
 
-// A command to tools/netns, done when it returns.
-Status command(const std::string& line) {
-  const char* const path = std::getenv("NETNS_CONTROL");
-  if (path == nullptr) return {Code::invalid_argument, "run it by tools/netns"};
+// A command to tools/netns, whose socket is given, done when it returns.
+Status command(const char* path, const std::string& line) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -96,9 +94,9 @@ class Calls {
       if (deadline.passed()) return Status(Code::timed_out, "the plan does not change");
     }
   }
-  // Of a call, the median of five.
+  // Of a call, the median of three.
   Result<double> time_ms(AllreduceAlgorithm algorithm) {
-    std::array<double, 5> times{};
+    std::array<double, 3> times{};
     for (double& time : times) {
       WEFT_RETURN_IF_ERROR(context_.barrier());
       const std::int64_t begin = now_ns();
@@ -107,7 +105,7 @@ class Calls {
       time = static_cast<double>(now_ns() - begin) / 1e6;
     }
     std::ranges::sort(times);
-    return times[2];
+    return times[1];
   }
 
  private:
@@ -120,7 +118,7 @@ class Calls {
   int seen_ = 0;
 };
 
-Status run(bool by_name) {
+Status run(const char* control, bool by_name) {
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::from_environment());
   const bool leads = context->rank() == 0;
   std::optional<Named> named;
@@ -128,8 +126,8 @@ Status run(bool by_name) {
     WEFT_ASSIGN(named, context->named());
   }
   Calls calls(*context, std::move(named));
-  for (int warm = 0; warm < 3; ++warm) WEFT_RETURN_IF_ERROR(calls.run(3).status());
-  if (leads) WEFT_RETURN_IF_ERROR(command("down 2 0\n"));
+  for (int warm = 0; warm < 2; ++warm) WEFT_RETURN_IF_ERROR(calls.run(3).status());
+  if (leads) WEFT_RETURN_IF_ERROR(command(control, "down 2 0\n"));
   const std::int64_t pulled = now_ns();
   WEFT_RETURN_IF_ERROR(calls.run_until_plan(true, 1));
   const double took_s = static_cast<double>(now_ns() - pulled) / 1e9;
@@ -141,15 +139,16 @@ Status run(bool by_name) {
     if (leads)
       std::printf("after=%.3f planned=%.1f usual=%.1f ring=%.1f\n", took_s, planned, usual, ring);
   }
-  if (leads) WEFT_RETURN_IF_ERROR(command("up 2 0\n"));
+  if (leads) WEFT_RETURN_IF_ERROR(command(control, "up 2 0\n"));
   return calls.run_until_plan(false, 3);
 }
 
 }  // namespace
 }  // namespace weft
 
-int main(int argc, char**) {
-  const weft::Status status = weft::run(argc > 1);
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const weft::Status status = weft::run(argv[1], argc > 2);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.to_string().c_str());
   return status.ok() ? 0 : 1;
 }
