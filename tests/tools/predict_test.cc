@@ -111,6 +111,43 @@ TEST(Predict, PiecesAreThoseOfTheNetwork) {
   EXPECT_NEAR(us(false, "--piece 1M") * 1e3, one_rail, one_rail / 20);
 }
 
+// A command line that is refused, with this word.
+void complaint(const std::string& arguments, const std::string& word) {
+  const Ran ran = run_weft(arguments);
+  EXPECT_EQ(ran.exit_status, 2) << arguments;
+  EXPECT_TRUE(mentions(ran.errors, word)) << arguments;
+}
+
+// Of four machines one keeps half of its rails. Equal work takes twice as long then; the plan for what is left two thirds
+// of that, and a sixteenth for its turns.
+TEST(Predict, ALostRailIsPlannedFor) {
+  const Folder folder;
+  folder.write("nics.toml", "[[nic]]\nname = \"eth0\"\n[[nic]]\nname = \"eth1\"\n");
+  std::string cluster =
+      "[[machine]]\ncount = 4\nlike = \"synthetic:core:2 pu:1\"\ncorrect = \"nics.toml\"\n"
+      "ranks = 1\n";
+  for (const char* nic : {"eth0", "eth1"})
+    cluster += fmt::format("[[rail]]\nnics = [\"{}\"]\ngbit_per_s = 8\n", nic);
+  folder.write("two-rails.toml", cluster);
+  const std::string predict =
+      "predict --cluster " + folder.path("two-rails.toml") + " --operation allreduce --sizes 64M ";
+  const auto row = [&](const std::string& more) {
+    return objects(run_weft(predict + "--combine 1000 --json - " + more)).at(0);
+  };
+  const auto us = [](const nlohmann::json& found) { return found["us"].get<double>(); };
+  const double whole = us(row("")), even = us(row("--lost 2:1 --algorithm ring"));
+  const nlohmann::json planned = row("--lost 2:1");
+  EXPECT_EQ(planned["algorithm"], "uneven");
+  EXPECT_NEAR(even / whole, 2, 0.1);
+  EXPECT_NEAR(us(planned) / even, 0.71, 0.03);
+  for (const auto& [given, why] :
+       std::map<std::string, const char*>{{"2", "expected MACHINE:RAIL"},
+                                          {"4:0", "no machine of the cluster"},
+                                          {"2:7", "no machine of the cluster"},
+                                          {"2:0,2:1", "would have no rail"}})
+    complaint(predict + "--lost " + given, why);
+}
+
 // A slow machine sends its input once, and takes the result in once.
 TEST(Predict, IdealOfUnequalMachinesIsWhatTheSlowestMustCarry) {
   const Folder folder;
@@ -260,11 +297,6 @@ TEST_F(PredictPlaced, WhatStaysOrCannotBeSearchedForIsTold) {
 }
 
 TEST(Predict, MistakesAreNamed) {
-  const auto complaint = [](const std::string& arguments, const std::string& word) {
-    const Ran ran = run_weft(arguments);
-    EXPECT_EQ(ran.exit_status, 2) << arguments;
-    EXPECT_TRUE(mentions(ran.errors, word)) << arguments;
-  };
   complaint("predict", "--cluster FILE");
   complaint("predict --like this", "--machines 0");
   complaint(kTwoLeaves + "--ranks 129", "--ranks 129");

@@ -167,6 +167,29 @@ Result<PredictScene> set_scene(Cluster cluster, Placement placement, RailPolicy 
   return scene;
 }
 
+Result<PredictScene> without(PredictScene scene, const std::vector<LostRail>& lost,
+                             RailPolicy policy) {
+  if (lost.empty()) return scene;
+  const auto rates = [&scene](int machine) {
+    double sum = 0;
+    for (const Rail& rail : scene.cluster.rails)
+      if (rail.has(machine)) sum += rail.gbit_per_s[static_cast<std::size_t>(machine)];
+    return sum;
+  };
+  std::vector<double> whole;
+  for (int machine = 0; machine < std::ssize(scene.cluster.machines); ++machine)
+    whole.push_back(rates(machine));
+  for (const LostRail& each : lost)
+    scene.cluster.rails[static_cast<std::size_t>(each.rail)]
+        .nics[static_cast<std::size_t>(each.machine)] = -1;
+  WEFT_ASSIGN(scene.rails, choose_rails(scene.cluster, scene.placement, policy));
+  for (Rank rank = 0; rank < scene.ranks(); ++rank) {
+    const int machine = scene.layout.machine_of(rank);
+    scene.layout.left.push_back(rates(machine) / whole[static_cast<std::size_t>(machine)]);
+  }
+  return scene;
+}
+
 std::function<Planned(Rank)> plans_of(const PredictedCase& of, const PredictScene& scene,
                                       std::size_t step) {
   return [&scene, of, step](Rank rank) {

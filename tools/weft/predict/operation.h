@@ -33,6 +33,15 @@ struct PredictScene {
                                              RailPolicy policy, std::string_view graph,
                                              Collective operation);
 
+// A machine's interface on a rail, gone.
+struct LostRail {
+  int machine = 0;
+  int rail = 0;
+};
+// The scene without these. Ranks plan for what is left, as the engine does once they agree on it (Layout::left).
+[[nodiscard]] Result<PredictScene> without(PredictScene scene, const std::vector<LostRail>& lost,
+                                           RailPolicy policy);
+
 // An algorithm of allreduce, by the name that it was asked for: some have two.
 struct AskedAlgorithm {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::automatic;

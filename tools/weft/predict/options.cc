@@ -128,6 +128,34 @@ Result<Straggler> straggler_of(std::string_view word) {
   return straggler;
 }
 
+// "2:1" of --lost. Each machine keeps a rail.
+Result<std::vector<LostRail>> lost_rails_of(const PredictArguments& asked, Cluster cluster) {
+  std::vector<LostRail> lost;
+  if (asked.lost.empty()) return lost;
+  WEFT_ASSIGN(const std::vector<std::string_view> list, words("lost", asked.lost));
+  for (const std::string_view word : list) {
+    const auto wrong = [&](std::string_view what) {
+      return invalid(fmt::format("--lost {}: {}", word, what));
+    };
+    const std::size_t colon = word.find(':');
+    LostRail each;
+    if (colon == std::string_view::npos || !reads(word.substr(0, colon), each.machine) ||
+        !reads(word.substr(colon + 1), each.rail))
+      return wrong("expected MACHINE:RAIL, both by number, from 0");
+    const bool exists = each.machine >= 0 && each.machine < std::ssize(cluster.machines) &&
+                        each.rail >= 0 && each.rail < std::ssize(cluster.rails) &&
+                        cluster.rails[static_cast<std::size_t>(each.rail)].has(each.machine);
+    if (!exists) return wrong("no machine of the cluster has such an interface");
+    cluster.rails[static_cast<std::size_t>(each.rail)]
+        .nics[static_cast<std::size_t>(each.machine)] = -1;
+    if (std::ranges::none_of(cluster.rails,
+                             [&each](const Rail& rail) { return rail.has(each.machine); }))
+      return wrong("the machine would have no rail");
+    lost.push_back(each);
+  }
+  return lost;
+}
+
 // Each is a rank of at least one run, the one with most ranks, and there once.
 Result<std::vector<Straggler>> stragglers_of(const PredictArguments& asked, int ranks) {
   std::vector<Straggler> stragglers;
@@ -218,6 +246,8 @@ Result<PredictOptions> understand(const PredictArguments& asked) {
   options.simulate.combine_gbyte_per_s = asked.combine_gbyte_per_s;
   options.simulate.collapse = !asked.every_rank;
   WEFT_ASSIGN(options.simulate.piece_bytes, piece_of(asked, options.cluster));
+  WEFT_ASSIGN(options.lost,
+              lost_rails_of(asked, first_ranks(options.cluster, std::ranges::min(options.ranks))));
   WEFT_ASSIGN(options.simulate.stragglers, stragglers_of(asked, std::ranges::max(options.ranks)));
   return options;
 }

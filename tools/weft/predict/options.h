@@ -26,6 +26,7 @@ struct PredictArguments {
   std::string ranks;
   std::string lanes;  // empty: one, and how many would help
   std::string stragglers;
+  std::string lost;
   std::string rails = "auto";
   double message_us = 0;
   std::string piece;  // empty: the network's
@@ -50,6 +51,7 @@ struct PredictOptions {
   std::vector<int> ranks;
   std::vector<int> lanes;
   RailPolicy policy = RailPolicy::automatic;
+  std::vector<LostRail> lost;
   SimulateOptions simulate;
   PredictArguments asked;
 };

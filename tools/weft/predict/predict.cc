@@ -112,11 +112,17 @@ class Prediction {
     return busiest_ ? advise_last(*busiest_) : Status();
   }
 
+  [[nodiscard]] Result<PredictScene> scene_of(const Cluster& cluster, const Placement& placement,
+                                              Collective operation) const {
+    WEFT_ASSIGN(PredictScene scene,
+                set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
+    return without(std::move(scene), options_.lost, options_.policy);
+  }
+
   Status run(Collective operation, int ranks) {
     const Cluster cluster = first_ranks(options_.cluster, ranks);
     WEFT_ASSIGN(const Placement placement, placement_on(cluster));
-    WEFT_ASSIGN(const PredictScene scene,
-                set_scene(cluster, placement, options_.policy, options_.asked.graph, operation));
+    WEFT_ASSIGN(const PredictScene scene, scene_of(cluster, placement, operation));
     for (const AskedAlgorithm& algorithm : options_.algorithms) {
       WEFT_RETURN_IF_ERROR(
           run_sizes({.operation = operation, .by = algorithm, .bits = options_.bits}, scene));
@@ -226,8 +232,7 @@ class Prediction {
   Status advise_last(const Busy& busy) {
     const Cluster cluster = first_ranks(options_.cluster, busy.ranks);
     WEFT_ASSIGN(const Placement placement, placement_on(cluster));
-    WEFT_ASSIGN(const PredictScene scene, set_scene(cluster, placement, options_.policy,
-                                                    options_.asked.graph, busy.of.operation));
+    WEFT_ASSIGN(const PredictScene scene, scene_of(cluster, placement, busy.of.operation));
     const PredictRow& row = rows_[busy.row];
     WEFT_ASSIGN(const RowAdvice advice, advise(busy.of, scene, row.us));
     progress_.clear();
@@ -412,6 +417,8 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--rails", to.rails,
                       "What ranks use: auto, near, all; as the engine's WEFT_RAILS");
   command->add_option("--straggler", to.stragglers, "RANK:+500us begins late, RANK:x2 is slower");
+  command->add_option("--lost", to.lost,
+                      "MACHINE:RAIL is gone, and ranks plan for what is left: 2:1");
   command->add_option("--message-us", to.message_us, "A processor's time per message and end")
       ->check(number_in(0.0, 1e6));
   command
@@ -424,7 +431,7 @@ void add_predict(CLI::App& app, Action& action) {
                       "RDMA, else 512K]");
   command->add_option("--compute", to.compute_ms, "Milliseconds of an iteration besides")
       ->check(number_in(0.0, 1e9));
-  CLI::Option* place = add_place_options(*command, to.place);
+  CLI::Option* place = add_place_options(*command, to.place)->excludes("--lost");
   command->add_flag("--every-rank", to.every_rank, "Simulate all ranks, also those that are alike");
   CLI::Option* svg = command->add_option("--svg", to.svg, "Curves of the times, to this file");
   command->add_option("--title", to.title, "Above the curves")->needs(svg);
@@ -442,6 +449,7 @@ void add_predict(CLI::App& app, Action& action) {
       ->excludes("--graph")
       ->excludes("--lanes")
       ->excludes("--straggler")
+      ->excludes("--lost")
       ->excludes("--compute")
       ->excludes("--run-svg")
       ->excludes("--plan-svg");
