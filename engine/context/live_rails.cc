@@ -135,7 +135,8 @@ void LiveRails::look() {
     seen_ = left;
     seen_ns_ = now;
   }
-  if (seen_ == told_ || !knows_all_ || now - seen_ns_ < (seen_ < told_ ? kOutNs : kBackNs)) return;
+  if (seen_ == told_ || now - seen_ns_ < (seen_ < told_ ? kOutNs : kBackNs)) return;
+  if (!knows_all_ && seen_ != kWhole) return;
   told_ = seen_;
   if (config_.rank == 0) {
     note_left(0, told_);
@@ -171,19 +172,19 @@ void LiveRails::hear(Rank from, const Notice& notice) {
       if (is_leader) note_left(from, note.left.front());
       break;
     case Say::answer:
-      if (is_leader && note.round == round_) count(from, note.number);
+      if (is_leader && note.round == round_) count(from, note.number, note.left.front() != 0);
       break;
     case Say::ask:
       if (is_leader || from != 0) break;
       holds_ = true;
       round_ = note.round;
-      tell(0, {Say::answer, round_, knows_all_ ? next_number() : kUnknown, {}});
+      tell(0, {Say::answer, round_, next_number(), {static_cast<std::uint8_t>(knows_all_)}});
       break;
     case Say::begin:
       if (is_leader || from != 0 || note.round != round_ || !holds_) break;
       for (std::uint8_t& each : note.left) each = std::clamp<std::uint8_t>(each, 1, kWhole);
       holds_ = false;
-      if (note.number != kUnknown) changes_to_come_.push_back({note.number, note.left});
+      if (note.number != kNever) changes_to_come_.push_back({note.number, note.left});
       break;
   }
 }
@@ -199,7 +200,7 @@ void LiveRails::note_left(Rank rank, std::uint8_t left) {
 }
 
 void LiveRails::ask() {
-  if (left_ == begun_ || !knows_all_) return;
+  if (left_ == begun_ || (!knows_all_ && left_ != whole())) return;
   holds_ = true;
   ++round_;
   highest_ = next_number();
@@ -208,19 +209,16 @@ void LiveRails::ask() {
   tell_others({Say::ask, round_, 0, {}});
 }
 
-void LiveRails::count(Rank from, std::uint64_t number) {
+void LiveRails::count(Rank from, std::uint64_t number, bool can) {
   if (std::erase(asked_, from) == 0) return;
-  if (number == kUnknown) {
-    can_all_ = false;
-  } else {
-    highest_ = std::max(highest_, number);
-  }
+  highest_ = std::max(highest_, number);
+  can_all_ &= can;
   if (!asked_.empty()) return;
   begun_ = left_;
-  const std::uint64_t begins = can_all_ ? highest_ : kUnknown;
-  tell_others({Say::begin, round_, begins, begun_});
+  const bool begins = can_all_ || begun_ == whole();  // whose plans have no edges that are new
+  tell_others({Say::begin, round_, begins ? highest_ : kNever, begun_});
   holds_ = false;
-  if (can_all_) changes_to_come_.push_back({begins, begun_});
+  if (begins) changes_to_come_.push_back({highest_, begun_});
   ask();  // what has changed meanwhile
 }
 

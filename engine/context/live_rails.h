@@ -77,10 +77,12 @@ class LiveRails {
   struct Note {
     Say say;
     std::uint32_t round;   // all but `left`
-    std::uint64_t number;  // answer, begin; kUnknown: this rank could not connect to all
-    Left left;             // begin: of all; left: the first is that of the sender
+    std::uint64_t number;  // answer, begin; kNever: plans stay as they are
+    // begin: of all. left: the first is that of the sender. answer: the first is 0 if it may be unable to connect
+    // to all.
+    Left left;
   };
-  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   struct Waiting {
     Rank to;
     Note note;
@@ -97,7 +99,7 @@ class LiveRails {
   void tell_others(const Note& note);
   void note_left(Rank rank, std::uint8_t left);
   void ask();
-  void count(Rank from, std::uint64_t number);
+  void count(Rank from, std::uint64_t number, bool can);
   [[nodiscard]] Status use(const Left& left);
   void send();
   bool post(const Waiting& waiting);  // false: there is no room

@@ -1,9 +1,9 @@
 // A rank for a test of plans for what is left of the rails: on hosts with two rails, all-reduces large tensors until
 // the ranks have agreed on plans without a cable that rank 0 pulls, and again until it is back. Every result is checked.
-// Rank 0 prints how long it took until all planned anew, and the time of a call by this plan, by what is chosen for
-// whole rails, and by a ring.
+// With `times` rank 0 prints how long it took until all planned anew, and the time of a call by this plan, by what is
+// chosen for whole rails, and by a ring. TCP gives a path up for good after 15 s, so the cable is out for less.
 //
-//   tools/netns -n 4 -r 2 --rates 400,400 --each sh -c 'lost_rail_program "$NETNS_CONTROL" [named]'
+//   tools/netns -n 4 -r 2 --rates 400,400 --each sh -c 'lost_rail_program "$NETNS_CONTROL" [named|times]'
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/context/context.h"
@@ -118,11 +119,11 @@ class Calls {
   int seen_ = 0;
 };
 
-Status run(const char* control, bool by_name) {
+Status run(const char* control, std::string_view mode) {
   WEFT_ASSIGN(const std::unique_ptr<Context> context, Context::from_environment());
   const bool leads = context->rank() == 0;
   std::optional<Named> named;
-  if (by_name) {
+  if (mode == "named") {
     WEFT_ASSIGN(named, context->named());
   }
   Calls calls(*context, std::move(named));
@@ -131,8 +132,8 @@ Status run(const char* control, bool by_name) {
   const std::int64_t pulled = now_ns();
   WEFT_RETURN_IF_ERROR(calls.run_until_plan(true, 1));
   const double took_s = static_cast<double>(now_ns() - pulled) / 1e9;
-  for (int more = 0; more < 2; ++more) WEFT_RETURN_IF_ERROR(calls.run(3).status());
-  if (!by_name) {
+  WEFT_RETURN_IF_ERROR(calls.run(3).status());
+  if (mode == "times") {
     WEFT_ASSIGN(const double planned, calls.time_ms(AllreduceAlgorithm::automatic));
     WEFT_ASSIGN(const double usual, calls.time_ms(AllreduceAlgorithm::bcube));
     WEFT_ASSIGN(const double ring, calls.time_ms(AllreduceAlgorithm::ring));
@@ -148,7 +149,7 @@ Status run(const char* control, bool by_name) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  const weft::Status status = weft::run(argv[1], argc > 2);
+  const weft::Status status = weft::run(argv[1], argc > 2 ? argv[2] : "");
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.to_string().c_str());
   return status.ok() ? 0 : 1;
 }

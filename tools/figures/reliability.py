@@ -125,7 +125,7 @@ def digest_figures(runs, build):
 
 
 def rail_figures(build):
-    command = [str(ROOT / "tools" / "netns"), "-n", "4", "-r", "2", "--rates", f"{MBIT},{MBIT}", "--each", "sh", "-c", 'exec "$0" "$NETNS_CONTROL"',
+    command = [str(ROOT / "tools" / "netns"), "-n", "4", "-r", "2", "--rates", f"{MBIT},{MBIT}", "--each", "sh", "-c", 'exec "$0" "$NETNS_CONTROL" times',
                str(build / "bin" / "lost_rail_program")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=True)
     after, planned, usual, ring = (float(word) for word in re.search(r"after=(\S+) planned=(\S+) usual=(\S+) ring=(\S+)", done.stdout).groups())
