@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <span>
@@ -121,7 +122,7 @@ std::uint8_t LiveRails::find_left() const {
     if (2 * rail.lost <= rail.paths) left += rate;
   }
   if (left == 0) return kWhole;  // the rank is cut off, which ends operations by itself
-  return static_cast<std::uint8_t>(std::max(1.0, left / all * kWhole + 0.5));
+  return static_cast<std::uint8_t>(std::max(1L, std::lround(left / all * kWhole)));
 }
 
 void LiveRails::look() {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "scheduler/plan/allreduce_algorithms.h"
@@ -205,7 +206,7 @@ std::optional<UnevenPieces> uneven_pieces(std::size_t bytes, const Layout& layou
   const std::uint32_t units = kUnits * static_cast<std::uint32_t>(machines);
   for (const double each : left) {
     sum += std::max(0.0, time * each - 1);
-    pieces.cuts.push_back(static_cast<std::uint32_t>(sum / all * units + 0.5));
+    pieces.cuts.push_back(static_cast<std::uint32_t>(std::lround(sum / all * units)));
   }
   return pieces;
 }

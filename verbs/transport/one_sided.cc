@@ -32,6 +32,8 @@ Code code_of(WorkVerdict verdict) {
     case WorkVerdict::lost:
     case WorkVerdict::behind:
       return Code::unavailable;
+    case WorkVerdict::withdrawn:  // as a rank does that fails, or closes its context
+      return Code::peer_left;
     default:
       return Code::invalid_argument;
   }
@@ -51,7 +53,7 @@ std::string sentence(const WorkRequest& work, WorkVerdict verdict, std::string_v
     case WorkVerdict::misaligned:
       return is_region ? "not 8 aligned bytes" : "not 8 aligned bytes of its shared heap";
     case WorkVerdict::withdrawn:
-      return "the region was withdrawn by its owner";
+      return "the rank has withdrawn it, as one does that fails or closes its context";
     case WorkVerdict::unknown:
       return fmt::format("no region {} is imported here", work.remote.region);
     case WorkVerdict::behind:
