@@ -146,7 +146,8 @@ void work_on_region(RankProcess& rank, std::span<std::byte> owned, bool may_swap
   ASSERT_EQ(peer.post_write(first, all, 4), Posted::posted);
   const Status late = wait_completion(rank.interface()).status;
   EXPECT_FALSE(late.ok()) << "it was withdrawn";
-  EXPECT_NE(late.code(), Code::invalid_argument) << late.to_string();  // of the owner, not of this rank
+  EXPECT_NE(late.code(), Code::invalid_argument)
+      << late.to_string();  // of the owner, not of this rank
   EXPECT_EQ(late.rank(), 0) << late.to_string();
   rank.meet();
 }
